@@ -13,14 +13,13 @@ from hologram.backends.cpu.attending.few import Few
 from hologram.backends.cpu.attending.joining import MOST_PARTS
 from hologram.backends.cpu.attending.reading import ADDRESSES, ARGUMENTS, Kind
 from hologram.backends.cpu.image import ADDRESS, Patch, Piece, Step
-from hologram.backends.cpu.kernel import Host, bound
+from hologram.backends.cpu.written import WrittenKernel
 from hologram.compiled.machine_code.engine import Code, Engine
 from hologram.compiled.machine_code.objects import kept_code
 from hologram.foundation.dtypes import Number
 from hologram.foundation.frozen import frozen
 from hologram.foundation.sizes import whole
-from hologram.machine.kernel import Binding, Kernel, Launch, Span
-from hologram.machine.plan import Tile
+from hologram.machine.kernel import Span
 
 # Estimated on a Zen 3 core: bytes of keys and values that are read; of a query and a key, 8 elements, and the weight.
 _READ_NS = 0.06
@@ -37,25 +36,13 @@ def _code(engine: Engine, kind: Kind) -> Code:
 
 
 @frozen
-class FewKernel(Kernel):
+class FewKernel(WrittenKernel):
     """Few queries that attend to many keys."""
-
-    tile: Tile
-    host: Host | None
-
-    def bind(self, bindings: Sequence[Binding], scalars: Sequence[Number], grid: Sequence[int]) -> Launch:
-        if self.host is not None:
-            return bound(self.pieces, bindings, scalars, grid, self.host)
-        arrays = {
-            p.name: b.memory.bytes[b.offset : b.offset + b.nbytes].view(p.dtype.numpy)
-            for p, b in zip(self.tile.buffers, bindings, strict=True)
-        }
-        return functools.partial(self._by_numpy, arrays, self._numbers(scalars), tuple(grid))
 
     def pieces(self, spans: Sequence[Span], scalars: Sequence[Number], grid: Sequence[int]) -> list[Piece]:
         """The steps of a launch; operand k is argument number k."""
         assert self.host is not None
-        number, threads = self._numbers(scalars), self.host.threads
+        number, threads = self.numbers(scalars), self.host.threads
         heads, outer, _ = grid
         pairs, count = heads * outer, number["rows"] * number["groups"]
         sizes = {b.name: b.dtype.itemsize for b in self.tile.buffers}
@@ -91,9 +78,6 @@ class FewKernel(Kernel):
         """The LLVM IR of its steps."""
         return Few(self._kind()).text() if self.host is not None else f"; {self.tile.name}: by NumPy"
 
-    def _numbers(self, scalars: Sequence[Any]) -> dict[str, Any]:
-        return {s.name: x for s, x in zip(self.tile.scalars, scalars, strict=True)}
-
     def _kind(self) -> Kind:
         known = dict(self.tile.constants)
         dtypes = {b.name: b.dtype for b in self.tile.buffers}
@@ -102,7 +86,7 @@ class FewKernel(Kernel):
         causal, window, softcap = (bool(known[name]) for name in ("CAUSAL", "WINDOW", "SOFTCAP"))
         return Kind(dtypes["q"], **given, causal=causal, window=window, softcap=softcap)
 
-    def _by_numpy(self, arrays: dict[str, np.ndarray], number: dict[str, Any], grid: tuple[int, ...]) -> None:
+    def by_numpy(self, arrays: dict[str, np.ndarray], number: dict[str, Any], grid: tuple[int, ...]) -> None:
         kind, (heads, outer, _) = self._kind(), grid
         batch = (outer, heads, number["groups"])
 

@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 
 from hologram.backends.cpu.image import ADDRESS, Patch, Piece, Step
-from hologram.backends.cpu.kernel import Host, bound
 from hologram.backends.cpu.packed.decoding import Machine
 from hologram.backends.cpu.packed.rows import Rows, room_bytes
 from hologram.backends.cpu.packed.slabs import Slabs
+from hologram.backends.cpu.written import WrittenKernel
 from hologram.compiled.machine_code.engine import Code, Engine
 from hologram.compiled.machine_code.objects import kept_code
 from hologram.foundation.dtypes import DType, Number, f32
 from hologram.foundation.frozen import frozen
 from hologram.foundation.sizes import whole
-from hologram.machine.kernel import Binding, Kernel, Launch, Span
+from hologram.machine.kernel import Span
 from hologram.machine.plan import Tile
 from hologram.opset.packed.formats import UNIT, Format
 from hologram.opset.packed.repacking import weights_of
@@ -56,33 +56,11 @@ def format_of(tile: Tile) -> Format:
 
 
 @frozen
-class PackedKernel(Kernel):
+class PackedKernel(WrittenKernel):
     """A tile on the CPU: by compiled code, or where there is no compiler by NumPy."""
-
-    tile: Tile
-    host: Host | None
-
-    def bind(self, bindings: Sequence[Binding], scalars: Sequence[Number], grid: Sequence[int]) -> Launch:
-        if self.host is not None:
-            return bound(self.pieces, bindings, scalars, grid, self.host)
-        arrays = {
-            p.name: b.memory.bytes[b.offset : b.offset + b.nbytes].view(p.dtype.numpy)
-            for p, b in zip(self.tile.buffers, bindings, strict=True)
-        }
-        return functools.partial(self._by_numpy, arrays, self._numbers(scalars))
-
-    def pieces(self, spans: Sequence[Span], scalars: Sequence[Number], grid: Sequence[int]) -> list[Piece]:
-        """The steps of a launch; operand k is argument number k."""
-        raise NotImplementedError
-
-    def _by_numpy(self, arrays: dict[str, np.ndarray], number: dict[str, Any]) -> None:
-        raise NotImplementedError
 
     def _writer(self) -> Rows | Slabs:
         raise NotImplementedError
-
-    def _numbers(self, scalars: Sequence[Any]) -> dict[str, Any]:
-        return {s.name: x for s, x in zip(self.tile.scalars, scalars, strict=True)}
 
     def _weights(self, arrays: dict[str, np.ndarray], number: dict[str, Any]) -> np.ndarray:
         n, k = number["n"], number["k"]
@@ -136,14 +114,14 @@ class ProductKernel(PackedKernel):
 
     def pieces(self, spans: Sequence[Span], scalars: Sequence[Number], grid: Sequence[int]) -> list[Piece]:
         assert self.host is not None
-        number, format = self._numbers(scalars), format_of(self.tile)
+        number, format = self.numbers(scalars), format_of(self.tile)
         m, n, units = number["m"], number["n"], number["k"] // UNIT
         code = _code(self.host.engine(), Rows, format, self.tile.buffers[0].dtype)
         steps = ((m * units, _PREPARE_NS), (n, units * (_READ_NS + m * _MULTIPLY_NS)))
         room = room_bytes(m, units, UNIT // min(format.group, UNIT)) // 8 + 1
         return [self._piece(number, code, Rows.arguments, steps, room)]
 
-    def _by_numpy(self, arrays: dict[str, np.ndarray], number: dict[str, Any]) -> None:
+    def by_numpy(self, arrays: dict[str, np.ndarray], number: dict[str, Any], grid: tuple[int, ...]) -> None:
         m, n, k = (number[name] for name in ("m", "n", "k"))
         x = arrays["x"][: m * k].reshape(m, k).astype(np.float32)
         arrays["out"][: m * n] = (x @ self._weights(arrays, number).T).reshape(-1)
@@ -159,12 +137,12 @@ class WeightsKernel(PackedKernel):
 
     def pieces(self, spans: Sequence[Span], scalars: Sequence[Number], grid: Sequence[int]) -> list[Piece]:
         assert self.host is not None
-        number = self._numbers(scalars)
+        number = self.numbers(scalars)
         code = _code(self.host.engine(), Slabs, format_of(self.tile), f32)
         steps = ((number["n"], number["k"] // UNIT * _WIDEN_NS),)
         return [self._piece(number, code, Slabs.arguments, steps)]
 
-    def _by_numpy(self, arrays: dict[str, np.ndarray], number: dict[str, Any]) -> None:
+    def by_numpy(self, arrays: dict[str, np.ndarray], number: dict[str, Any], grid: tuple[int, ...]) -> None:
         n, k = number["n"], number["k"]
         out = np.lib.stride_tricks.as_strided(
             arrays["out"][number["out_offset"] :], (n, k), (number["out_row"] * 4, 4)

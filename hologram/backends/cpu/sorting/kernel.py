@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from hologram.backends.cpu.image import ADDRESS, Patch, Piece, Step
-from hologram.backends.cpu.kernel import Host, bound, pack_scalar
+from hologram.backends.cpu.kernel import pack_scalar
 from hologram.backends.cpu.sorting import network, radix
+from hologram.backends.cpu.written import WrittenKernel
 from hologram.compiled.machine_code.engine import Code, Engine
 from hologram.compiled.machine_code.objects import kept_code
 from hologram.foundation.dtypes import DType, Number, u64
 from hologram.foundation.frozen import frozen
-from hologram.machine.kernel import Binding, Kernel, Launch, Span
-from hologram.machine.plan import Tile
+from hologram.machine.kernel import Span
 
 _ELEMENT_NS = 3.0  # of a pass, estimated
 _SHARED_NS = 12_000  # of a pass that is worth several threads
@@ -32,30 +32,16 @@ def _code(engine: Engine, key: DType, positions: bool, size: int = 0) -> Code:
 
 
 @frozen
-class OrderKernel(Kernel):
+class OrderKernel(WrittenKernel):
     """The tile on the CPU: by compiled code, or where there is no compiler by NumPy."""
 
-    tile: Tile
-    host: Host | None
-
-    def bind(self, bindings: Sequence[Binding], scalars: Sequence[Number], grid: Sequence[int]) -> Launch:
-        if self.host is not None:
-            return bound(self.pieces, bindings, scalars, grid, self.host)
-        arrays = [
-            b.memory.bytes[b.offset : b.offset + b.nbytes].view(p.dtype.numpy)
-            for p, b in zip(self.tile.buffers, bindings, strict=True)
-        ]
-        rows, n = (int(s) for s in scalars[:2])
-
-        def launch() -> None:
-            keys = arrays[KEYS][: rows * n].reshape(rows, n)
-            # Two zeros count as one while rows are ordered.
-            alike = np.where(keys == scalars[-1], keys.dtype.type(scalars[-2]), keys)
-            order = np.argsort(alike, axis=1, kind="stable")
-            result = order if self._positions else np.take_along_axis(keys, order, 1)
-            arrays[ORDER][: rows * n].reshape(rows, n)[...] = result
-
-        return launch
+    def by_numpy(self, arrays: dict[str, np.ndarray], number: dict[str, Any], grid: tuple[int, ...]) -> None:
+        rows, n, *_, one, other = number.values()
+        keys, result = (arrays[self.tile.buffers[k].name][: rows * n].reshape(rows, n) for k in (KEYS, ORDER))
+        # Two zeros count as one while rows are ordered.
+        alike = np.where(keys == other, keys.dtype.type(one), keys)
+        order = np.argsort(alike, axis=1, kind="stable")
+        result[...] = order if self._positions else np.take_along_axis(keys, order, 1)
 
     def pieces(self, spans: Sequence[Span], scalars: Sequence[Number], grid: Sequence[int]) -> list[Piece]:
         """The steps of a launch; operand k is argument number k."""
