@@ -14,6 +14,7 @@ from hologram.frontend.tensor import Tensor
 from hologram.opset.indexing import embedding
 from hologram.opset.matmul import linear
 from hologram.opset.movement import concat
+from hologram.opset.packed.checkpoints import planes_of_awq, planes_of_gptq
 from hologram.opset.packed.formats import Format, format_of
 from hologram.opset.packed.gguf import planes_of_gguf
 from hologram.opset.packed.linear import packed_linear
@@ -50,6 +51,33 @@ class Packed:
         rows, columns = (int(n) for n in shape)
         planes = planes_of_gguf(np.asarray(data), kind, (rows, columns))
         return cls.from_planes(planes, kind, (rows, columns), executor)
+
+    @classmethod
+    def from_awq(cls, qweight: Any, qzeros: Any, scales: Any, executor: Any = None) -> Packed:
+        """Of an AWQ checkpoint's linear: qweight (in, out / 8), qzeros (groups, out / 8) of i32, scales (groups, out).
+
+        Raises ShapeError or UnsupportedDType for what they cannot be.
+        """
+        return cls.from_planes(*planes_of_awq(qweight, qzeros, scales), executor)
+
+    @classmethod
+    def from_gptq(
+        cls,
+        qweight: Any,
+        qzeros: Any,
+        scales: Any,
+        g_idx: Any = None,
+        *,
+        bits: int = 4,
+        version: int = 1,
+        executor: Any = None,
+    ) -> Packed:
+        """Of a GPTQ checkpoint's linear: qweight (in bits / 32, out) and qzeros (groups, out bits / 32), scales (groups, out).
+
+        `version` 1 keeps zero points less 1, 2 as they are. Raises UnsupportedDType where `g_idx` (in) orders rows by
+        activation, ShapeError for shapes that do not agree.
+        """
+        return cls.from_planes(*planes_of_gptq(qweight, qzeros, scales, g_idx, bits, version), executor)
 
     @classmethod
     def quantize(cls, weights: Any, format: str, executor: Any = None) -> Packed:
