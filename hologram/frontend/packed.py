@@ -72,10 +72,11 @@ class Packed:
         version: int = 1,
         executor: Any = None,
     ) -> Packed:
-        """Of a GPTQ checkpoint's linear: qweight (in bits / 32, out) and qzeros (groups, out bits / 32), scales (groups, out).
+        """Of a GPTQ checkpoint's linear: qweight (in bits / 32, out), qzeros (groups, out bits / 32), and scales
+        (groups, out).
 
-        `version` 1 keeps zero points less 1, 2 as they are. Raises UnsupportedDType where `g_idx` (in) orders rows by
-        activation, ShapeError for shapes that do not agree.
+        Words are of i32. `version` 1 keeps zero points less 1, 2 as they are. Raises UnsupportedDType where `g_idx`
+        (in) orders rows by activation, ShapeError for shapes that do not agree.
         """
         return cls.from_planes(*planes_of_gptq(qweight, qzeros, scales, g_idx, bits, version), executor)
 
