@@ -1,8 +1,8 @@
 """Layouts of checkpoints as planes: AWQ's (Lin et al. 2023, its GEMM version) and GPTQ's (Frantar et al. 2022).
 
-Both keep (in features, out features) in words of 32 bits: AWQ has 8 columns in a word, in an order of its own; GPTQ has 8
-rows of 4 bits, or 4 of 8 bits. Zero points lie as AWQ's columns do, GPTQ's in order and, but in its second version,
-less 1.
+Both keep (in features, out features) in words of 32 bits: AWQ has 8 columns in a word, in an order of its own; GPTQ
+has 8 rows of 4 bits, or 4 of 8 bits. Zero points lie as AWQ's columns do, GPTQ's in order and, but in its second
+version, less 1.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ AWQ_ORDER = (0, 4, 1, 5, 2, 6, 3, 7)  # where in its word each of 8 columns is
 
 
 def planes_of_awq(qweight: Any, qzeros: Any, scales: Any) -> tuple[Planes, str, tuple[int, int]]:
-    """Planes, format and shape (out, in) of qweight (in, out / 8), qzeros (groups, out / 8) and scales (groups, out)."""
+    """Planes, format and shape (out, in) of qweight (in, out / 8), qzeros (groups, out / 8), scales (groups, out)."""
     codes, zeros = (_fields("awq", x, 4)[..., AWQ_ORDER] for x in (qweight, qzeros))
     return _planes("awq", codes.reshape(len(codes), -1), zeros.reshape(len(zeros), -1), np.asarray(scales), 4)
 
