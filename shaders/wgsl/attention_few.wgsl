@@ -113,7 +113,7 @@ fn atlas_attention_few(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_i
         // A score of each row.
         var score = vec4<f32>(LOWEST);
         if (live && key < stop) {
-            var seen = (vec4<i32>(i32(key)) >= low) & (vec4<i32>(i32(key)) < high);
+            var seen = select(vec4<bool>(false), vec4<i32>(i32(key)) < high, vec4<i32>(i32(key)) >= low);
             var added = slope * vec4<f32>(vec4<i32>(i32(key)) - position);
             for (var i = 0u; MASKED && i < ROWS; i++) {
                 let place = mask_start[i] + key;
@@ -146,7 +146,8 @@ fn atlas_attention_few(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_i
         workgroupBarrier();
         var highest_score = top;
         for (var i = 0u; live && i < TOPS; i++) { highest_score = max(highest_score, tops[i]); }
-        let weight = select(vec4<f32>(), exp(score - highest_score), (score > vec4<f32>(LOWEST)) | is_nan(score));
+        let share = exp(score - highest_score);
+        let weight = select(select(vec4<f32>(), share, is_nan(score)), share, score > vec4<f32>(LOWEST));
         weights[thread_index] = weight;
         workgroupBarrier();
 
