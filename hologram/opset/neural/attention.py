@@ -98,6 +98,7 @@ def _attention_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sampl
     yield sample(*operands((3,), 5, 9, 8, 8), bias, causal=True)
     yield sample(*operands((1,), 1, 130, 64, 64))
     yield sample(*operands((2,), 3, 0, 4, 4))
+    yield sample(*operands((2,), 20, 70, 16, 8))
     for rows, causal, of_mask in ((1, False, (2, 6, 1, 9)), (5, True, (1, 5, 9)), (7, False, (7, 9))):
         q, (_, k, v) = array(rng, dtype, (2, 6, rows, 8), -1, 1), operands((2, 3), rows, 9, 8, 5)
         keep = rng.random(of_mask) < 0.7

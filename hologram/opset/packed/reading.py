@@ -99,9 +99,12 @@ class Weights:
     def _terms(self, row: Value, column: Value) -> tuple[Value, Value | None]:
         """Of the group of a column: what codes are multiplied by, and what is taken away then."""
         scale, minimum = self._factors(row, column)
+        offsets = [] if minimum is None else [minimum]
         if self.format.zeros:
-            return scale, scale * self._byte(row, column / self.format.group).to(f32)
-        return (scale, scale * float(self.format.centre)) if self.format.centre else (scale, minimum)
+            offsets.append(scale * self._byte(row, column / self.format.group).to(f32))
+        elif self.format.centre:
+            offsets.append(scale * float(self.format.centre))
+        return scale, sum_of(offsets) if offsets else None
 
     def _factors(self, row: Value, column: Value) -> tuple[Value, Value | None]:
         """The scale and the minimum of the group of a column."""
