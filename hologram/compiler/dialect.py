@@ -60,7 +60,8 @@ class Prelude:
     alias: str  # {name} {type}
     constant: str  # {name} {type} {value}
     types: Mapping[DType, str]  # those with a type of the language's own, as they lie in memory
-    head: Callable[[frozenset[DType]], list[str]]  # what must come first where these dtypes are used
+    # What must come first where a file uses these dtypes, and its epilogue those.
+    head: Callable[[frozenset[DType], frozenset[DType]], list[str]]
     # Declares `epilogue` from the buffers it reads with their bindings, helper functions, and the lines of its body.
     epilogue: Callable[[Sequence[tuple[int, BufferDeclaration]], Sequence[str], Sequence[str]], list[str]]
     one_line: bool = False  # short declarations share the file's first line, the epilogue follows the file

@@ -274,7 +274,8 @@ PRELUDE = Prelude(
     alias="alias {name} = {type};",
     constant="const {name}: {type} = {value};",
     types={d: TYPES[d] for d in (f32, i32, u32, f64, i64, u64)} | {f16: "f16"},
-    head=lambda used: ["enable f16;"] if f16 in used else [],
+    # What an epilogue computes in f16 is held in f32.
+    head=lambda own, epilogue: ["enable f16;"] if f16 in own else [],
     epilogue=partial(_epilogue, TYPES),
     one_line=True,
 )
