@@ -127,6 +127,21 @@ def test_a_graph_of_it_is_one_launch(executor):
     assert len(profile.launches) == 1 + executor.limits.own_packed
 
 
+@pytest.mark.parametrize(("kind", "few"), [("f8e4m3", 0), ("int4g8", 3)])
+def test_weights_become_floats_once_for_more_than_a_few_rows(kind, few, executor):
+    """Without code of its own for a format a device reads weights anew for each of a few rows, on a CPU for fewer."""
+    packed, weights = packed_of(kind, 24, 64, executor)
+    few = few if executor.limits.own_packed else 8
+    for rows in (1, few, few + 1, 20):
+        x, exact = random(executor, rows, 64)
+        with executor.profile() as profile:
+            found = hg.linear(x, packed)
+        close(found, exact, weights)
+        names = [launch.subject.kernel for launch in profile.launches]
+        assert any("numbers" in name for name in names) == (rows > few), names
+        assert not any("epilogue" in name for name in names), names  # there is nothing behind the product
+
+
 def test_an_argument_of_another_format_is_traced_anew(executor):
     function = hg.jit(lambda x, packed: hg.linear(x, packed))
     x, exact = random(executor, 2, 96)

@@ -29,6 +29,7 @@ from hologram.opset.tiles.product import product_plan
 
 OWN_ROWS = 16  # up to which the backend's own kernel is asked
 FEW = 8  # rows up to which every row reads the weights anew
+OWN_FEW = 3  # where the backend makes them floats by code of its own, once for all rows; none of codes that are floats
 OWN_SLAB = 1 << 20  # weights that are floats at once, where rows are many, and a cache is to hold them
 SLAB = 1 << 22  # and elsewhere
 
@@ -53,14 +54,15 @@ def packed_product(
     m, n = final.layout.size // final.layout.shape[-1], final.layout.shape[-1]
     rows = Layout.contiguous(x.layout.dtype, (m, x.layout.shape[-1]))
     x = Place(steps.gathered(x).position, rows)
-    few = m <= FEW or not rows.shape[1]
+    few = m <= _few(format, target) or not rows.shape[1]
     bound = 1 + len(planes) + len(reads) + 1 <= target.limits.max_bindings
     held = _own(format, x, planes, target)
     if few and bound and not held:
         _dots(steps, format, x, planes, final, epilogue or identity(f32), reads, gate)
         return
-    direct = held and not (epilogue or gate) and final.layout == Layout.contiguous(f32, final.layout.shape)
-    value = final if direct else steps.place(f32, (m, n if gate is None else 2 * n))
+    direct = not (epilogue or gate) and final.layout == Layout.contiguous(f32, final.layout.shape)
+    whole = Layout.contiguous(f32, (m, n if gate is None else 2 * n))
+    value = Place(final.position, whole) if direct else steps.place(f32, whole.shape)
     if held:
         steps.add(*own_product(format, x, planes, value))
     elif few:
@@ -84,6 +86,13 @@ def _opening(epilogue: Program, gate: str) -> Program:
         return ACTIVATIONS[gate](b.load(value, place)) * b.load(value, place + columns)
 
     return replace(rewrite(epilogue, rule), name=f"{epilogue.name}_{gate}_opening")
+
+
+def _few(format: Format, target: Target) -> int:
+    """Up to how many rows the weights are read anew for each."""
+    if not target.limits.own_packed:
+        return FEW
+    return 0 if format.code is not None and format.code.is_float else OWN_FEW
 
 
 def _own(format: Format, x: Place, planes: Planes, target: Target) -> bool:
