@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hologram.foundation.errors import ShapeError
+from hologram.foundation.errors import HologramError, ShapeError
 from hologram.foundation.frozen import frozen
 from hologram.frontend.executor import Executor
 from hologram.frontend.tensor import Tensor
@@ -54,7 +54,8 @@ class Runner:
     """A model of a GGUF file on a device.
 
     `chat` answers what was said so far, `generate` goes on from a text; both give text as it comes, and leave in
-    `speed` how fast it went. What a prompt has in common with the one before is not computed again.
+    `speed` how fast it went. What a prompt has in common with the one before is not computed again. There is one answer
+    at a time: another one ends the one before.
 
     Raises FormatError for a file that is not what it says, ShapeError for a prompt that is empty or too long.
     """
@@ -71,6 +72,7 @@ class Runner:
         loaded = weights.load(model, self.architecture, executor)
         self.decoder = Decoder(self.architecture, loaded, executor, self.context)
         self.past: list[int] = []  # the tokens whose keys and values are cached
+        self._sampler: Sampler | None = None  # of the latest answer
         self.speed = Speed(0, 0.0, 0, 0.0, 0)
 
     def chat(
@@ -79,7 +81,7 @@ class Runner:
         sampling: Sampling = GREEDY,
         *,
         limit: int | None = None,
-        stop: Sequence[str] = (),
+        stop: str | Sequence[str] = (),
     ) -> Iterator[str]:
         """The answer to messages ({"role": ..., "content": ...}), by the model's own template."""
         return self._answer(self.tokenizer.conversation(messages), sampling, limit, stop)
@@ -90,13 +92,13 @@ class Runner:
         sampling: Sampling = GREEDY,
         *,
         limit: int | None = None,
-        stop: Sequence[str] = (),
+        stop: str | Sequence[str] = (),
     ) -> Iterator[str]:
         """How a text goes on, up to `limit` tokens or before the first of the strings `stop`."""
         return self._answer(self.tokenizer.encode(prompt), sampling, limit, stop)
 
     def _answer(
-        self, prompt: list[int], sampling: Sampling, limit: int | None, stop: Sequence[str]
+        self, prompt: list[int], sampling: Sampling, limit: int | None, stop: str | Sequence[str]
     ) -> Iterator[str]:
         if not prompt:
             raise ShapeError("chat: a prompt must have at least one token, got none")
@@ -104,8 +106,11 @@ class Runner:
             raise ShapeError(
                 f"chat: a prompt must be shorter than the context of {self.context}, got {len(prompt)} tokens"
             )
+        if limit is not None and limit < 0:
+            raise ShapeError(f"chat: an answer's limit must be at least 0 tokens, got {limit}")
         room = self.context - len(prompt)
-        return until(self._text(prompt, sampling, room if limit is None else min(room, limit)), stop)
+        stops = (stop,) if isinstance(stop, str) else stop
+        return until(self._text(prompt, sampling, room if limit is None else min(room, limit)), stops)
 
     def _text(self, prompt: list[int], sampling: Sampling, limit: int) -> Iterator[str]:
         stream = self.tokenizer.stream()
@@ -117,6 +122,7 @@ class Runner:
     def tokens(self, prompt: list[int], sampling: Sampling = GREEDY, limit: int = 1 << 62) -> Iterator[int]:
         """The tokens that follow a prompt, up to one that ends texts."""
         sampler, begun = Sampler(sampling), time.perf_counter()
+        self._sampler = sampler
         logits, computed = self.prefill(prompt)
         token = sampler(logits)
         number, first, count = _number(token), time.perf_counter(), 0
@@ -126,14 +132,17 @@ class Runner:
                 count += 1
                 if count == limit:
                     break
+                if self._sampler is not sampler:
+                    raise HologramError("chat: this answer was ended by another one that was begun since")
                 self.decoder.reserve(len(self.past) + 1)
                 logits = self.decoder.next(token)
                 self.past.append(number)
                 token = sampler(logits)
                 number = _number(token)
         finally:
-            seconds = time.perf_counter() - first
-            self.speed = Speed(computed, first - begun, count, seconds, self._token_bytes())
+            if self._sampler is sampler:
+                seconds = time.perf_counter() - first
+                self.speed = Speed(computed, first - begun, count, seconds, self._token_bytes())
 
     def forget(self) -> None:
         """Has the next prompt be computed whole."""

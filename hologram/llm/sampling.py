@@ -9,6 +9,8 @@ from hologram.foundation.errors import ShapeError
 from hologram.foundation.frozen import frozen
 from hologram.frontend.tensor import Tensor
 
+LEAST = 1e-6  # temperature below which nothing but the likeliest token is drawn
+
 
 @frozen
 class Sampling:
@@ -28,6 +30,8 @@ class Sampling:
                 "sampling: temperature and top_k must be at least 0 and top_p above 0 and at most 1, "
                 f"got {self.temperature}, {self.top_k} and {self.top_p}"
             )
+        if not 0 <= self.seed < 1 << 64:
+            raise ShapeError(f"sampling: the seed must be an integer of 64 bits, at least 0, got {self.seed}")
 
 
 class Sampler:
@@ -39,7 +43,7 @@ class Sampler:
     def __call__(self, logits: Tensor) -> Tensor:
         """A token (1) of i32 by logits (words)."""
         s = self.settings
-        if s.temperature == 0:
+        if s.temperature < LEAST:
             return _likeliest(logits)
         self.turn += 1
         count = min(s.top_k or logits.size, logits.size)
