@@ -83,6 +83,16 @@ def test_columns_that_fill_no_words(kind, columns, executor):
         close(hg.linear(x, packed), exact, weights)
 
 
+@pytest.mark.parametrize("kind", ["int8", "int4g32", "uint4", "uint8g64", "f8e4m3"])
+@pytest.mark.parametrize("shape", [(0, 256), (5, 0), (0, 0)])
+def test_matrices_without_weights(kind, shape, executor):
+    packed = packed_of(kind, *shape, executor)[0]
+    assert packed.dequantize().shape == shape
+    for rows in (0, 1, 20):
+        found = hg.linear(executor.ones((rows, shape[1])), packed)
+        assert np.array_equal(found.to_numpy(), np.zeros((rows, shape[0]), np.float32))
+
+
 def test_strided_and_shifted_operands(executor):
     packed, weights = packed_of("Q5_1", 12, 96, executor)
     x, exact = random(executor, 96, 10)
