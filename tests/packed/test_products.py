@@ -126,6 +126,19 @@ def test_epilogues_fuse_in_a_graph(rows, dtype, executor):
         assert (error <= DTYPES[dtype] * 4 * behind * (1 + np.abs(gated))).all()
 
 
+@pytest.mark.parametrize("rows", [1, 6, 33])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_bias_and_activation_stay_where_more_follows(rows, dtype, executor):
+    packed, weights = packed_of("Q8_0", 9, 64, executor)
+    x, exact = random(executor, rows, 64, dtype=dtype)
+    bias, gate = (executor.tensor(np.arange(1.0, 10.0) * 30).astype(x.dtype) for _ in range(2))
+    traced = hg.jit(lambda x, p, b, g: p.linear(x, b, activation="relu") * 2.0 + g)(x, packed, bias, gate)
+    added = np.arange(1.0, 10.0) * 30
+    y = exact @ weights.T + added
+    bound = 4 * DTYPES[dtype] * (np.abs(exact) @ np.abs(weights).T + added)
+    assert (np.abs(traced.astype("f32").to_numpy() - 2 * np.maximum(y, 0) - added) <= bound).all()
+
+
 def test_a_graph_of_it_is_one_launch(executor):
     packed, _ = packed_of("Q4_1", 24, 64, executor)
     x, gate = random(executor, 1, 64)[0], random(executor, 1, 24)[0]
