@@ -50,6 +50,15 @@ def test_the_guide_for_numpys_users_runs_as_printed(capsys: pytest.CaptureFixtur
     assert len(expected) == 2
 
 
+def test_the_page_on_linear_algebra_runs_as_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    (program,) = _programs("docs/linalg.md")
+    exec(compile(program, "docs/linalg.md", "exec"), {"__name__": "page"})
+    assert capsys.readouterr().out.split() == ["True"] * program.count("# True")
+    page = (ROOT / "docs/linalg.md").read_text()
+    functions = {n for n in hg.linalg.__all__ if not n[0].isupper()}
+    assert functions <= set(re.findall(r"\w+", page)), functions - set(re.findall(r"\w+", page))
+
+
 def test_the_guide_for_pytorchs_users_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

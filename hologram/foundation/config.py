@@ -196,6 +196,13 @@ class Config:
         "0 or 1",
         "run PyTorch operators without an implementation on the CPU",
     )
+    host_linalg = Knob(
+        "HOLOGRAM_HOST_LINALG",
+        _flag,
+        lambda: False,
+        "0 or 1",
+        "run on the host what a device's hg.linalg lacks, with one copy each way",
+    )
 
 
 def knobs() -> Iterator[Knob[Any]]:

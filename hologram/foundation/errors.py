@@ -1,5 +1,7 @@
 """Exceptions of hologram; each is also the builtin exception a Python programmer would expect."""
 
+from numpy.linalg import LinAlgError as _LinAlgError
+
 
 class HologramError(Exception):
     """The base of every error that hologram raises on purpose."""
@@ -27,6 +29,14 @@ class AxisError(ShapeError, IndexError):
 
 class UnsupportedDType(HologramError, TypeError):
     """An operation or an adapter does not have the dtype."""
+
+
+class UnsupportedOperation(HologramError, NotImplementedError):
+    """A device has no kernels for an operation; the message says where it runs."""
+
+
+class LinAlgError(HologramError, _LinAlgError):
+    """A matrix is not what a function of `hg.linalg` needs: singular, say; NumPy's LinAlgError as well."""
 
 
 class CompileError(HologramError, RuntimeError):

@@ -5,7 +5,6 @@ Methods are derived from the operations' declarations; this file holds what is a
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import update_wrapper
@@ -17,6 +16,7 @@ from hologram import opset
 from hologram.foundation import dtypes, lazy
 from hologram.foundation.dtypes import DType
 from hologram.foundation.errors import InteropError, ShapeError
+from hologram.frontend.array_protocol import ArrayProtocol
 from hologram.frontend.methods import Methods
 from hologram.frontend.operators import Operators, no_complex
 from hologram.frontend.values import host_values
@@ -32,12 +32,11 @@ from hologram.runtime.memory.buffer import Buffer
 from hologram.runtime.memory.view import View
 
 if TYPE_CHECKING:
-    from hologram.frontend import indexing, representation
-    from hologram.frontend.array_api import numpy_functions
+    from hologram.frontend import elsewhere, indexing, representation
     from hologram.opset.forms.operation import Operation
 else:  # not needed to compute
+    elsewhere = lazy.module("hologram.frontend.elsewhere")
     indexing = lazy.module("hologram.frontend.indexing")
-    numpy_functions = lazy.module("hologram.frontend.array_api.numpy_functions")
     representation = lazy.module("hologram.frontend.representation")
 
 _tracers = Dispatch.tracers
@@ -45,10 +44,9 @@ recordings = Recording.open
 _NUMBERS = frozenset({bool, int, float})
 _COMMON = frozenset({0, 1})  # numbers worth a launch of their own where launches are told none
 EXACT = 1 << 53  # up to which integers are floats as well, that f32 has room for
-ARRAY_API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
 
 
-class Tensor(View, Operators, Methods):
+class Tensor(View, ArrayProtocol, Operators, Methods):
     """An n-dimensional array on a device: a Layout (dtype, shape, strides, offset) over a Buffer.
 
     Views (`reshape, permute, transpose, select, narrow, slice, expand, squeeze, unsqueeze, view_1d`, indexing with
@@ -57,7 +55,6 @@ class Tensor(View, Operators, Methods):
     """
 
     __slots__ = ()
-    __array_priority__ = 1000
 
     # What a tensor is.
 
@@ -218,22 +215,6 @@ class Tensor(View, Operators, Methods):
     def __dlpack_device__(self) -> tuple[int, int]:
         return self.executor.device.dlpack_device
 
-    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
-        """The module `hologram`, which has the array API's functions."""
-        if api_version not in (None, *ARRAY_API_VERSIONS):
-            raise ValueError(
-                f"the array API's versions are {', '.join(ARRAY_API_VERSIONS)}, got {api_version!r}"
-            )
-        return sys.modules["hologram"]  # which stands above
-
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **settings: Any) -> Any:
-        return numpy_functions.of_ufunc(self, ufunc, method, *inputs, **settings)
-
-    def __array_function__(
-        self, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> Any:
-        return numpy_functions.of_function(function, args, kwargs)
-
     def __copy__(self) -> Tensor:
         """A tensor of its own, contiguous, as NumPy's copies are; so is a deep copy."""
         return self.clone()
@@ -346,6 +327,8 @@ def evaluated(
     while results is None:
         _complete()
         operands = operands_of(engine, operation, operands)
+        if not operation.here(engine.limits):
+            return elsewhere.on_host(engine, operation, operands, attributes)
         engine._infer_signature(operation, operands, attributes)
         results = engine._evaluate(operation, operands, attributes)
     if len(results) == 1:

@@ -68,6 +68,9 @@ class Limits:
     own_attention: bool = False  # code of the backend's own attends by few queries to many keys
     # Code of the backend's own multiplies few rows with packed weights as they lie, and makes these floats.
     own_packed: bool = False
+    factors: tuple[
+        str, ...
+    ] = ()  # hand-written kernels that take matrices apart: a library's, on the host's memory
     serial_workgroups: bool = False  # one core runs the threads of a workgroup one after the other
     # One launch cannot read one part of a buffer and write another unless its kernel is compiled for that.
     tracks_whole_buffers: bool = False
@@ -110,7 +113,8 @@ class Limits:
     @property
     def promised(self) -> Iterator[tuple[str, tuple[str, ...]]]:
         """What these limits promise: a capability, and the hand-written kernels that plans then take for granted."""
-        return ((of[0], stems) for of, stems in PROMISED if all(getattr(self, name) for name in of))
+        yield "factors", self.factors
+        yield from ((of[0], stems) for of, stems in PROMISED if all(getattr(self, name) for name in of))
 
     @property
     def product_dtypes(self) -> frozenset[DType]:

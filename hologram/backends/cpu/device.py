@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib.util
 import os
 import platform
 import warnings
@@ -21,13 +22,26 @@ from hologram.foundation.errors import CompileError
 from hologram.machine.device import DeviceInfo
 from hologram.machine.kernel import Binding, Call, Draft, Kernel, Places, Prepared
 from hologram.machine.limits import STREAMED_BYTES, Limits
+<<<<<<< HEAD
 from hologram.machine.plan import ATTENTION_FEW, ORDER, PACKED_EXPERTS, PACKED_PRODUCT, PACKED_WEIGHTS, Tile
+=======
+from hologram.machine.plan import (
+    ATTENTION_FEW,
+    FACTORS,
+    LU,
+    ORDER,
+    PACKED_PRODUCT,
+    PACKED_WEIGHTS,
+    Tile,
+)
+>>>>>>> linalg
 from hologram.machine.timeline import Clock, HostTimeline, Timeline
 
 if TYPE_CHECKING:
     from hologram.backends.cpu import interpret, preparing, workers
     from hologram.backends.cpu import kernel as compiled
     from hologram.backends.cpu.attending import kernel as attending
+    from hologram.backends.cpu.linear_algebra import kernel as factoring
     from hologram.backends.cpu.packed import kernel as packed
     from hologram.backends.cpu.products import tiles
     from hologram.backends.cpu.sorting import kernel as ordering
@@ -38,6 +52,7 @@ else:  # needed to launch, not to open
     preparing = lazy.module("hologram.backends.cpu.preparing")
     workers = lazy.module("hologram.backends.cpu.workers")
     attending = lazy.module("hologram.backends.cpu.attending.kernel")
+    factoring = lazy.module("hologram.backends.cpu.linear_algebra.kernel")
     packed = lazy.module("hologram.backends.cpu.packed.kernel")
     tiles = lazy.module("hologram.backends.cpu.products.tiles")
     compiled = lazy.module("hologram.backends.cpu.kernel")
@@ -53,6 +68,11 @@ def thread_count() -> int:
     if asked:
         return asked
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def factors() -> tuple[str, ...]:
+    """What the host's libraries do with matrices: NumPy's LAPACK has no LU factors by themselves, SciPy's has."""
+    return FACTORS if importlib.util.find_spec("scipy") else tuple(n for n in FACTORS if n != LU)
 
 
 @functools.lru_cache(maxsize=1)
@@ -77,6 +97,7 @@ def describe() -> DeviceInfo:
         own_orders=True,
         own_attention=True,
         own_packed=True,
+        factors=factors(),
         serial_workgroups=True,
         binding_alignment=1,
         tile_dtypes=frozenset({dtypes.f32, dtypes.f64}),
@@ -115,6 +136,7 @@ KERNELS: Mapping[str, Callable[[Tile, Callable[[Program], Kernel], compiled.Host
     PACKED_PRODUCT: lambda tile, compile_program, host: packed.ProductKernel(tile, host),
     PACKED_EXPERTS: lambda tile, compile_program, host: packed.ExpertsKernel(tile, host),
     PACKED_WEIGHTS: lambda tile, compile_program, host: packed.WeightsKernel(tile, host),
+    **dict.fromkeys(FACTORS, lambda tile, compile_program, host: factoring.FactorKernel(tile)),
     **dict.fromkeys(
         ("matmul", "matmul_register", "matmul_subgroup"), lambda *given: tiles.ProductTile(*given)
     ),

@@ -26,6 +26,8 @@ from hologram.opset.movement import cast, overwrite
 from hologram.runtime.dispatch import Request, Tracer, traced_by
 from hologram.runtime.engine import Engine
 
+FLOWING = ("cotangent", "cotangents")  # what rules read that comes backwards
+
 
 class ClosedOver(GradientError):
     """A function that is compiled on its own closes over a tensor that is differentiated."""
@@ -167,7 +169,7 @@ class Tape:
             return [None] * len(results)
         everything = {**operands, **attributes, "inputs": inputs, "results": results, "result": results[0]}
         everything["wanted"] = tuple(sources)
-        reads = {name for rule in rules for name in rule.reads if name != "cotangent"}
+        reads = {name for rule in rules for name in rule.reads if name not in FLOWING}
         variables = [Variable(x) if x.dtype.is_float else None for x in layouts]
         self.nodes.append(Node(rules, {name: everything[name] for name in reads}, sources, variables))
         return variables

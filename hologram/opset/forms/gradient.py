@@ -1,10 +1,10 @@
 """Derivatives of operations: how the cotangent of a result becomes those of the operands.
 
 An operation's `gradient` states rules by operand, `{"a": lambda cotangent, b: cotangent @ b.mT}`; the names of a rule's
-parameters say what it reads and so what is kept for it: `cotangent` (of the first result), `result`, `results`,
-operands, attributes, and `inputs`, the layouts of the operands. A rule for several operands at once stands under the
-tuple of their names and gives a tuple, with None for those that are not `wanted`, the names asked for; None in the
-place of a rule says that an operand's derivative is 0 everywhere.
+parameters say what it reads and so what is kept for it: `cotangent` (of the first result), `cotangents` (of each that
+holds floats), `result`, `results`, operands, attributes, and `inputs`, the layouts of the operands. A rule for several
+operands at once stands under the tuple of their names and gives a tuple, with None for those that are not `wanted`, the
+names asked for; None in the place of a rule says that an operand's derivative is 0 everywhere.
 
 Where an operation that is declared by an expression states none, the rule follows from the expression by reverse mode
 (hologram.atlas.adjoint). Rules that such operations state are expressions too, so that each derivative is one kernel,

@@ -236,6 +236,10 @@ class Operation:
         """How many outputs it has."""
         return 1
 
+    def here(self, limits: Limits) -> bool:
+        """Whether a device of these limits computes it; elsewhere the host does, where a user lets it."""
+        return True
+
     def infer(self, inputs: Inputs, attributes: Attributes) -> tuple[Layout, ...]:
         """Layouts of new outputs; raises ShapeError or UnsupportedDType for inputs that do not fit."""
         raise NotImplementedError

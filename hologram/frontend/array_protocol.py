@@ -1,0 +1,40 @@
+"""What NumPy and the array API ask of a tensor."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hologram.foundation import lazy
+
+if TYPE_CHECKING:
+    from hologram.frontend.array_api import numpy_functions
+else:  # not needed to compute
+    numpy_functions = lazy.module("hologram.frontend.array_api.numpy_functions")
+
+ARRAY_API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
+
+
+class ArrayProtocol:
+    """The methods of Tensor by which NumPy's functions, and libraries of the array API, find hologram's."""
+
+    __slots__ = ()
+    __array_priority__ = 1000
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        """The module `hologram`, which has the array API's functions."""
+        if api_version not in (None, *ARRAY_API_VERSIONS):
+            raise ValueError(
+                f"the array API's versions are {', '.join(ARRAY_API_VERSIONS)}, got {api_version!r}"
+            )
+        return sys.modules["hologram"]  # which stands above
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **settings: Any) -> Any:
+        return numpy_functions.of_ufunc(self, ufunc, method, *inputs, **settings)
+
+    def __array_function__(
+        self, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        return numpy_functions.of_function(function, args, kwargs)

@@ -1,0 +1,1 @@
+"""The functions of `hg.linalg`, which the module of that name gathers."""

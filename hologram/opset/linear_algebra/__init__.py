@@ -1,0 +1,1 @@
+"""Linear algebra: what takes matrices apart, and what is solved by their factors."""

@@ -1,0 +1,84 @@
+"""Systems of equations: LU factors with partial pivoting, and what follows from them."""
+
+from __future__ import annotations
+
+from hologram.opset.linear_algebra.factorisation import factored, square
+from hologram.opset.linear_algebra.lu_blocks import (
+    determinant_steps,
+    inverse_steps,
+    lu_steps,
+    slogdet_steps,
+    solve_steps,
+)
+from hologram.opset.linear_algebra.triangular import solved_shape, summed_to
+from hologram.opset.matmul import matmul
+
+
+def _lu_shapes(x):
+    *batch, rows, columns = x
+    return {"factors": x, "pivots": (*batch, min(rows, columns)), "info": tuple(batch)}
+
+
+@factored("lu", shapes=_lu_shapes, blocks=lu_steps)
+def lu(x):
+    """L, below a diagonal of ones, and U in one matrix, where rows were exchanged: row k with row pivots[k], in turn.
+
+    `info` is k > 0 where the k-th pivot, from 1 on, is the first that is 0.
+    """
+
+
+def _solve_gradient(cotangents, results, a, inputs, wanted):
+    flow, _ = solve(a.mT, cotangents[0])
+    return (
+        summed_to(-matmul(flow, results[0].mT), inputs[0].shape) if "a" in wanted else None,
+        summed_to(flow, inputs[1].shape) if "b" in wanted else None,
+    )
+
+
+def _solve_shapes(a, b):
+    shape = solved_shape("linalg.solve", a, b)
+    return {"x": shape, "info": shape[:-2]}
+
+
+@factored("solve", shapes=_solve_shapes, blocks=solve_steps, gradient={("a", "b"): _solve_gradient})
+def solve(a, b):
+    """The x with a x = b; `info` is that of `lu`, and x NaN or infinite where it is not 0."""
+
+
+def _inverse_shapes(x):
+    square("linalg.inv", x)
+    return {"inverse": x, "info": x[:-2]}
+
+
+def _inverse_gradient(cotangents, results):
+    transposed = results[0].mT
+    return -matmul(matmul(transposed, cotangents[0]), transposed)
+
+
+@factored("inverse", shapes=_inverse_shapes, blocks=inverse_steps, gradient={"x": _inverse_gradient})
+def inv(x):
+    """The inverse; `info` is that of `lu`."""
+
+
+def _scalar_shapes(who, *names):
+    def shapes(x):
+        square(who, x)
+        return dict.fromkeys(names, x[:-2])
+
+    return shapes
+
+
+def _det_gradient(cotangent, result, x):
+    return (cotangent * result)[..., None, None] * inv(x)[0].mT
+
+
+@factored("det", shapes=_scalar_shapes("linalg.det", "determinant"), blocks=determinant_steps,
+          gradient={"x": _det_gradient})  # fmt: skip
+def det(x):
+    """The determinant. The derivative divides by it: there is none where it is 0."""
+
+
+@factored("slogdet", shapes=_scalar_shapes("linalg.slogdet", "sign", "logarithm"), blocks=slogdet_steps,
+          gradient={"x": lambda cotangents, x: cotangents[1][..., None, None] * inv(x)[0].mT})  # fmt: skip
+def slogdet(x):
+    """The determinant's sign, and the logarithm of its magnitude: 0 and -infinity of singular matrices."""

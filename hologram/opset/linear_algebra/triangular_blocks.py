@@ -1,0 +1,2 @@
+cholesky_steps = None
+substitution_steps = None
