@@ -69,6 +69,15 @@ if _typing.TYPE_CHECKING:
         value_and_grad as value_and_grad,
         vjp as vjp,
     )
+    from hologram.frontend.control.functions import (
+        checkpoint as checkpoint,
+        cond as cond,
+        fori_loop as fori_loop,
+        map as map,
+        scan as scan,
+        switch as switch,
+        while_loop as while_loop,
+    )
     from hologram.frontend.jit.jitted import jit as jit
     from hologram.frontend.packed import Packed as Packed
     from hologram.frontend.signatures import *  # noqa: F403  (the operations)
@@ -146,6 +155,10 @@ _LAZY = {
         ),
         "hologram.frontend.array_api.type_functions",
     ),
+    **dict.fromkeys(
+        ("checkpoint", "cond", "fori_loop", "map", "scan", "switch", "while_loop"),
+        "hologram.frontend.control.functions",
+    ),
     "explain_selection": "hologram.frontend.selection",
     "jit": "hologram.frontend.jit.jitted",
     "get_default_backend": "hologram.frontend.selection",
@@ -154,6 +167,7 @@ _LAZY = {
     "is_webgpu_available": "hologram.frontend.selection",
     "validate_backend": "hologram.frontend.selection",
 }
+_HIDING = {"map"}  # functions that would hide Python's: a star does not bring them
 _MODULES = ("backend", "backends", "dtypes", "errors", "ops")
 # The array API's constants, and its names of the dtypes; a star does not bring them, `bool` would hide Python's.
 _CONSTANTS = {"e": _math.e, "inf": _math.inf, "nan": _math.nan, "newaxis": None, "pi": _math.pi} | {
@@ -181,7 +195,14 @@ if not _typing.TYPE_CHECKING:  # who checks types knows every name from above
 
 def __dir__() -> list[str]:
     return sorted(
-        {*__all__, *_MODULES, *_CONSTANTS, *_operations(), *(n for n in globals() if n.startswith("__"))}
+        {
+            *__all__,
+            *_HIDING,
+            *_MODULES,
+            *_CONSTANTS,
+            *_operations(),
+            *(n for n in globals() if n.startswith("__")),
+        }
     )
 
 
@@ -198,5 +219,5 @@ def _missing(name: str) -> str:
 
 __all__ = [  # not the modules: a star would bring them, and what was imported from them so far
     *(n for n, v in list(globals().items()) if not n.startswith("_") and not isinstance(v, _ModuleType)),
-    *(n for n in _LAZY if not n.startswith("_")),
+    *(n for n in _LAZY if not n.startswith("_") and n not in _HIDING),
 ]

@@ -21,7 +21,7 @@ MODULES = {"backend", "backends", "dtypes", "errors", "ops"}
 
 def test_only_public_names_are_offered() -> None:
     offered = {name for name in dir(hg) if not name.startswith("_")}
-    assert offered == set(hg.__all__) | MODULES | set(OPERATIONS) | set(hg._CONSTANTS)
+    assert offered == set(hg.__all__) | hg._HIDING | MODULES | set(OPERATIONS) | set(hg._CONSTANTS)
     for name in offered - MODULES:
         assert not isinstance(getattr(hg, name), ModuleType), name
         assert getattr(hg, name).__class__.__module__ != "typing", name

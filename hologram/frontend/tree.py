@@ -72,6 +72,20 @@ def leaves(tree: Any) -> list[Any]:
     return [tree] if children is None else [each for branch in children.values() for each in leaves(branch)]
 
 
+def paths(tree: Any, root: str = "") -> list[str]:
+    """How each leaf is reached, in the order of branches, as Python writes it."""
+    children = branches(tree)
+    if children is None:
+        return [root]
+    named = hasattr(tree, "_fields") or not isinstance(tree, (dict, list, tuple))
+    fields = getattr(tree, "_fields", None)
+    return [
+        path
+        for key, branch in children.items()
+        for path in paths(branch, f"{root}.{fields[key] if fields else key}" if named else f"{root}[{key!r}]")
+    ]
+
+
 def same_structure(tree: Any, other: Any) -> bool:
     """Whether two trees branch alike."""
     here, there = branches(tree), branches(other)
