@@ -78,6 +78,14 @@ if _typing.TYPE_CHECKING:
         switch as switch,
         while_loop as while_loop,
     )
+    from hologram.frontend.transforms.functions import (
+        hessian as hessian,
+        jacfwd as jacfwd,
+        jacrev as jacrev,
+        jvp as jvp,
+        linearize as linearize,
+        vmap as vmap,
+    )
     from hologram.frontend.jit.jitted import jit as jit
     from hologram.frontend.packed import Packed as Packed
     from hologram.frontend.signatures import *  # noqa: F403  (the operations)
@@ -158,6 +166,9 @@ _LAZY = {
     **dict.fromkeys(
         ("checkpoint", "cond", "fori_loop", "map", "scan", "switch", "while_loop"),
         "hologram.frontend.control.functions",
+    ),
+    **dict.fromkeys(
+        ("hessian", "jacfwd", "jacrev", "jvp", "linearize", "vmap"), "hologram.frontend.transforms.functions"
     ),
     "explain_selection": "hologram.frontend.selection",
     "jit": "hologram.frontend.jit.jitted",
