@@ -50,7 +50,7 @@ from hologram.frontend.tensor import Tensor as Tensor
 from hologram.runtime.memory.buffer import Buffer as Buffer
 
 if _typing.TYPE_CHECKING:
-    from hologram.frontend import selection as backend, ops as ops
+    from hologram.frontend import selection as backend, ops as ops, random as random
     from hologram.foundation import dtypes as dtypes, errors as errors
     from hologram.atlas.program import Program as Program
     from hologram.frontend.selection import (
@@ -88,6 +88,7 @@ if _typing.TYPE_CHECKING:
     )
     from hologram.frontend.jit.jitted import jit as jit
     from hologram.frontend.packed import Packed as Packed
+    from hologram.frontend.tree import register_pytree_node as register_pytree_node
     from hologram.frontend.signatures import *  # noqa: F403  (the operations)
     from hologram.frontend.array_api.searching import (
         nonzero as nonzero,
@@ -172,6 +173,7 @@ _LAZY = {
     ),
     "explain_selection": "hologram.frontend.selection",
     "jit": "hologram.frontend.jit.jitted",
+    "register_pytree_node": "hologram.frontend.tree",
     "get_default_backend": "hologram.frontend.selection",
     "is_cuda_available": "hologram.frontend.selection",
     "is_metal_available": "hologram.frontend.selection",
@@ -179,7 +181,7 @@ _LAZY = {
     "validate_backend": "hologram.frontend.selection",
 }
 _HIDING = {"map"}  # functions that would hide Python's: a star does not bring them
-_MODULES = ("backend", "backends", "dtypes", "errors", "ops")
+_MODULES = ("backend", "backends", "dtypes", "errors", "ops", "random")
 # The array API's constants, and its names of the dtypes; a star does not bring them, `bool` would hide Python's.
 _CONSTANTS = {"e": _math.e, "inf": _math.inf, "nan": _math.nan, "newaxis": None, "pi": _math.pi} | {
     dtype.numpy_name: dtype for dtype in _ALL

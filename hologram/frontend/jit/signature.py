@@ -17,7 +17,7 @@ from hologram.frontend.default import default_executor
 from hologram.frontend.jit.number import KINDS, TracedNumber
 from hologram.frontend.jit.traced import Traced
 from hologram.frontend.tensor import Tensor, as_tensor, constant
-from hologram.frontend.tree import branches, leaves, mapped, ordered
+from hologram.frontend.tree import branches, fixed, leaves, mapped, ordered
 from hologram.runtime.dispatch import Dispatch, tracing
 from hologram.runtime.engine import Engine
 from hologram.runtime.launches.validation import cache_key
@@ -125,7 +125,7 @@ def _walk(who: str, tree: Any, structure: list[Any], tensors: list[Any], numbers
         if children is None:
             structure += kind, _fixed(who, tree)
             return
-        structure += kind, len(children)
+        structure += kind, len(children), _fixed(who, fixed(tree))
         for key, branch in children.items():
             structure.append(key)
             _walk(who, branch, structure, tensors, numbers)

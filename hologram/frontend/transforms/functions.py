@@ -173,7 +173,7 @@ def _size(who: str, names: Sequence[str], flat: Sequence[Any], axes: Sequence[An
     for name, x, axis in zip(names, flat, axes, strict=True):
         if axis is None:
             continue
-        shape: tuple[int, ...] = getattr(x, "shape", ())
+        shape: Any = getattr(x, "shape", ())
         if not -len(shape) <= axis < len(shape):
             raise ShapeError(f"{who}: {name} has no axis {axis} for the batch, got shape {tuple(shape)}")
         sizes[f"axis {axis} of {name}"] = shape[axis]
