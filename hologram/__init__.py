@@ -50,7 +50,7 @@ from hologram.frontend.tensor import Tensor as Tensor
 from hologram.runtime.memory.buffer import Buffer as Buffer
 
 if _typing.TYPE_CHECKING:
-    from hologram.frontend import selection as backend, linalg as linalg, ops as ops
+    from hologram.frontend import selection as backend, linalg as linalg, ops as ops, random as random
     from hologram.foundation import dtypes as dtypes, errors as errors
     from hologram.atlas.program import Program as Program
     from hologram.frontend.selection import (
@@ -69,8 +69,26 @@ if _typing.TYPE_CHECKING:
         value_and_grad as value_and_grad,
         vjp as vjp,
     )
+    from hologram.frontend.control.functions import (
+        checkpoint as checkpoint,
+        cond as cond,
+        fori_loop as fori_loop,
+        map as map,
+        scan as scan,
+        switch as switch,
+        while_loop as while_loop,
+    )
+    from hologram.frontend.transforms.functions import (
+        hessian as hessian,
+        jacfwd as jacfwd,
+        jacrev as jacrev,
+        jvp as jvp,
+        linearize as linearize,
+        vmap as vmap,
+    )
     from hologram.frontend.jit.jitted import jit as jit
     from hologram.frontend.packed import Packed as Packed
+    from hologram.frontend.tree import register_pytree_node as register_pytree_node
     from hologram.frontend.signatures import *  # noqa: F403  (the operations)
     from hologram.frontend.array_api.searching import (
         nonzero as nonzero,
@@ -146,15 +164,24 @@ _LAZY = {
         ),
         "hologram.frontend.array_api.type_functions",
     ),
+    **dict.fromkeys(
+        ("checkpoint", "cond", "fori_loop", "map", "scan", "switch", "while_loop"),
+        "hologram.frontend.control.functions",
+    ),
+    **dict.fromkeys(
+        ("hessian", "jacfwd", "jacrev", "jvp", "linearize", "vmap"), "hologram.frontend.transforms.functions"
+    ),
     "explain_selection": "hologram.frontend.selection",
     "jit": "hologram.frontend.jit.jitted",
+    "register_pytree_node": "hologram.frontend.tree",
     "get_default_backend": "hologram.frontend.selection",
     "is_cuda_available": "hologram.frontend.selection",
     "is_metal_available": "hologram.frontend.selection",
     "is_webgpu_available": "hologram.frontend.selection",
     "validate_backend": "hologram.frontend.selection",
 }
-_MODULES = ("backend", "backends", "dtypes", "errors", "linalg", "ops")
+_HIDING = {"map"}  # functions that would hide Python's: a star does not bring them
+_MODULES = ("backend", "backends", "dtypes", "errors", "linalg", "ops", "random")
 # The array API's constants, and its names of the dtypes; a star does not bring them, `bool` would hide Python's.
 _CONSTANTS = {"e": _math.e, "inf": _math.inf, "nan": _math.nan, "newaxis": None, "pi": _math.pi} | {
     dtype.numpy_name: dtype for dtype in _ALL
@@ -181,7 +208,14 @@ if not _typing.TYPE_CHECKING:  # who checks types knows every name from above
 
 def __dir__() -> list[str]:
     return sorted(
-        {*__all__, *_MODULES, *_CONSTANTS, *_operations(), *(n for n in globals() if n.startswith("__"))}
+        {
+            *__all__,
+            *_HIDING,
+            *_MODULES,
+            *_CONSTANTS,
+            *_operations(),
+            *(n for n in globals() if n.startswith("__")),
+        }
     )
 
 
@@ -198,5 +232,5 @@ def _missing(name: str) -> str:
 
 __all__ = [  # not the modules: a star would bring them, and what was imported from them so far
     *(n for n, v in list(globals().items()) if not n.startswith("_") and not isinstance(v, _ModuleType)),
-    *(n for n in _LAZY if not n.startswith("_")),
+    *(n for n in _LAZY if not n.startswith("_") and n not in _HIDING),
 ]

@@ -13,6 +13,7 @@ ALIASES = {
     "hologram.backend": "hologram.frontend.selection",
     "hologram.linalg": "hologram.frontend.linalg",
     "hologram.ops": "hologram.frontend.ops",
+    "hologram.random": "hologram.frontend.random",
     **{f"hologram.{name}": f"hologram.foundation.{name}" for name in ("config", "dtypes", "errors")},
     **{f"hologram.{name}": f"hologram.machine.{name}" for name in ("device", "layout", "limits", "plan")},
 }

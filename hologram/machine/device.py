@@ -19,7 +19,7 @@ from hologram.foundation.dtypes import DType
 from hologram.foundation.errors import InteropError
 from hologram.foundation.frozen import frozen
 from hologram.machine import hand_written
-from hologram.machine.kernel import Call, Draft, Kernel, Launch, Places, Prepared, in_turn
+from hologram.machine.kernel import Call, Draft, Kernel, Launch, Places, Prepared, Repetition, in_turn
 from hologram.machine.limits import Limits
 from hologram.machine.rebinding import Rebinding
 from hologram.machine.timeline import Clock, HostTimeline, Timeline
@@ -195,6 +195,10 @@ class Device(ABC):
 
     def draft(self, calls: Sequence[Call], arguments: Sequence[Any]) -> Draft | None:
         """As `prepare`, not finished yet; None where a device has no such launches."""
+        return None
+
+    def repeat(self, calls: Sequence[Call], arguments: Sequence[Any], again: Repetition) -> Prepared | None:
+        """As `prepare`, for a launch that repeats itself; None where a device has no such launches."""
         return None
 
     @functools.cached_property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from hologram.atlas.program import Launchable
@@ -69,6 +69,18 @@ class Draft:
     def launch(self) -> Prepared:
         """The launch of its own words."""
         return self.finish(self.words)
+
+
+@frozen
+class Repetition:
+    """How a launch is repeated: as often as argument `times` says, while the byte at the place `flag` is not 0.
+
+    From one turn to the next the places that `strides` names move on by so many bytes.
+    """
+
+    times: int
+    flag: int | None
+    strides: Mapping[int, int]
 
 
 class Places(Protocol):

@@ -95,6 +95,10 @@ class Limits:
     copies_ahead: bool = False
     binding_alignment: int = ALIGNMENT  # bytes: where a buffer's part that a kernel sees as a whole may begin
 
+    def row_stride(self, nbytes: int) -> int:
+        """Bytes from one row of so many to the next, where kernels are to see each as a buffer's part."""
+        return -(-nbytes // self.binding_alignment) * self.binding_alignment
+
     @property
     def loop_turns(self) -> int:
         """That all loops of one thread may take together; 0: as many as they like.

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from hologram.opset.forms.operation import Operation
 
 MAX_STRUCTURES = 8192
+MAX_CONTROLS = 256
 recordings = Recording.open
 
 
@@ -38,6 +39,9 @@ class Structures(Allocation):
         self.target = Target(self.limits, choices)
         self.bound = Launches(self.device, self.pool, choices)
         self.structures: FIFOCache[Any, Structure] = FIFOCache(MAX_STRUCTURES)
+        self.controls: FIFOCache[Any, Any] = FIFOCache(
+            MAX_CONTROLS
+        )  # what runs loops and choices, by what they are
         self._templates = Templates(self.kind)
         self._alignment = self.limits.binding_alignment
 

@@ -20,7 +20,7 @@ from hologram.foundation import dtypes, lazy
 from hologram.foundation.config import config
 from hologram.foundation.errors import CompileError
 from hologram.machine.device import DeviceInfo
-from hologram.machine.kernel import Binding, Call, Draft, Kernel, Places, Prepared
+from hologram.machine.kernel import Binding, Call, Draft, Kernel, Places, Prepared, Repetition
 from hologram.machine.limits import STREAMED_BYTES, Limits
 <<<<<<< HEAD
 from hologram.machine.plan import ATTENTION_FEW, ORDER, PACKED_EXPERTS, PACKED_PRODUCT, PACKED_WEIGHTS, Tile
@@ -237,6 +237,9 @@ class CpuDevice(CompilingDevice[Kernel]):
     def prepare(self, calls: Sequence[Call], arguments: Sequence[Any], places: Places) -> Prepared:
         """See hologram.machine.device.Device: neighbours that are compiled code become one call of it."""
         return preparing.prepared(calls, arguments, self._host if _compiles() else None)
+
+    def repeat(self, calls: Sequence[Call], arguments: Sequence[Any], again: Repetition) -> Prepared | None:
+        return preparing.repeated(calls, arguments, self._host if _compiles() else None, again)
 
     def draft(self, calls: Sequence[Call], arguments: Sequence[Any]) -> Draft | None:
         return preparing.drafted(calls, arguments, self._host if _compiles() else None)

@@ -18,10 +18,11 @@ from hologram.compiled.machine_code.builtin import ONE, Builtin, keep
 from hologram.compiled.machine_code.engine import Engine
 from hologram.compiled.machine_code.objects import kept_code
 from hologram.foundation.frozen import frozen
-from hologram.machine.kernel import Draft, Prepared
+from hologram.machine.kernel import Draft, Prepared, Repetition
 
 ADDRESS, F32, F64, INTEGER = range(4)  # what a word is told
 _HEADER = 5
+_TAIL = 3  # of a launch that is repeated: how often, while what is set, how many words move on
 _RUN = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _CALLED = (
     *("PyLong_AsVoidPtr", "PyLong_AsLongLong", "PyFloat_AsDouble", "PyList_GetItem", "PyErr_Occurred"),
@@ -80,12 +81,14 @@ def _builtin(engine: Engine) -> Builtin | None:
     return Builtin("launch", code.addresses[0], ONE)
 
 
-def prepared(pieces: Sequence[Piece], pool: Pool, engine: Engine) -> Prepared:
+def prepared(
+    pieces: Sequence[Piece], pool: Pool, engine: Engine, again: Repetition | None = None
+) -> Prepared:
     """The pieces in order as one launch; threads may call it at once."""
-    return drafted(pieces, pool, engine).launch()
+    return drafted(pieces, pool, engine, again).launch()
 
 
-def drafted(pieces: Sequence[Piece], pool: Pool, engine: Engine) -> Draft:
+def drafted(pieces: Sequence[Piece], pool: Pool, engine: Engine, again: Repetition | None = None) -> Draft:
     """The pieces in order as words that a launch is made of."""
     if any(step.total > step.slice for piece in pieces for step in piece.steps):
         pool.start()
@@ -96,18 +99,21 @@ def drafted(pieces: Sequence[Piece], pool: Pool, engine: Engine) -> Draft:
         image = array("q", words)
         return InPython(image) if launch is None else launch.of(image.buffer_info()[0], (image, owners))
 
-    return Draft(_written(pieces, pool), finish)
+    return Draft(_written(pieces, pool, again), finish)
 
 
-def _written(pieces: Sequence[Piece], pool: Pool) -> tuple[int, ...]:
+def _written(pieces: Sequence[Piece], pool: Pool, again: Repetition | None) -> tuple[int, ...]:
     steps = sum(len(piece.steps) for piece in pieces)
     body: list[int] = [pool.address, steps]
-    at = len(body) + 4 * steps  # where a piece's words begin
+    tail = len(body) + 4 * steps
+    moving = 0 if again is None else sum(p.argument in again.strides for x in pieces for p in x.patches)
+    at = tail + (0 if again is None else _TAIL + 2 * moving)  # where a piece's words begin
     room_at = at + sum(len(piece.words) + piece.scratch for piece in pieces)
     room = max((piece.room for piece in pieces), default=0)  # which they use in turns
     relocations: list[int] = []
     patches: list[int] = []
     blocks: list[int] = []
+    moves: list[int] = []  # a word of the launch, and by how much it moves on
     for piece in pieces:
         for step in piece.steps:
             if step.arguments is None:
@@ -115,6 +121,8 @@ def _written(pieces: Sequence[Piece], pool: Pool) -> tuple[int, ...]:
             body += step.function, at if step.arguments is None else step.arguments, step.total, step.slice
         for patch in piece.patches:
             patches += at + patch.word, patch.kind, patch.argument, patch.first
+            if again is not None and patch.argument in again.strides:
+                moves += at + patch.word, again.strides[patch.argument]
         words = [*piece.words, *[0] * int(piece.scratch)]
         if piece.scratch:
             words[piece.scratch_at] = at + len(piece.words)
@@ -124,7 +132,14 @@ def _written(pieces: Sequence[Piece], pool: Pool) -> tuple[int, ...]:
             relocations.append(at + piece.room_at)
         blocks += words
         at += len(words)
-    header = (len(body) + len(blocks), len(relocations), len(patches) // 4, pool.launch_address, room)
+    run = pool.launch_address
+    if again is not None:
+        run = pool.repeat_address
+        patches += tail, INTEGER, again.times, 0
+        if again.flag is not None:
+            patches += tail + 1, ADDRESS, again.flag, 0
+        body += 0, 0, moving, *moves
+    header = (len(body) + len(blocks), len(relocations), len(patches) // 4, run, room)
     return (*header, *body, *blocks, *relocations, *patches)
 
 

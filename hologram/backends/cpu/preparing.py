@@ -11,7 +11,7 @@ from hologram.backends.cpu import image
 from hologram.backends.cpu.image import ADDRESS, Piece
 from hologram.backends.cpu.kernel import Host
 from hologram.backends.cpu.memory import borrowed
-from hologram.machine.kernel import Binding, Call, Draft, Prepared
+from hologram.machine.kernel import Binding, Call, Draft, Prepared, Repetition
 from hologram.machine.plan import Given
 
 
@@ -27,6 +27,17 @@ def prepared(calls: Sequence[Call], arguments: Sequence[Any], host: Host | None)
         else:
             parts += group
     return parts[0] if len(parts) == 1 else InTurn(tuple(parts))
+
+
+def repeated(
+    calls: Sequence[Call], arguments: Sequence[Any], host: Host | None, again: Repetition
+) -> Prepared | None:
+    """The calls in order as one launch that is repeated; None where not all is compiled code."""
+    parts: list[Any] = [_part(c, arguments, host) for c in calls]
+    if host is None or any(type(part) is not list for part in parts):
+        return None
+    pieces = [piece for part in parts for piece in part]
+    return image.prepared(pieces, host.pool(), host.engine(), again) if pieces else None
 
 
 def drafted(calls: Sequence[Call], arguments: Sequence[Any], host: Host | None) -> Draft | None:

@@ -207,6 +207,58 @@ end:
   ret void
 }
 
+; A launch again and again. Behind its steps come: how often at most; the address of a byte that is 0 when there is to
+; be no other turn, or null; how many words move on from one turn to the next; and of each which it is of the launch's,
+; and by how much it moves.
+define void @pool_repeat(ptr %launch) {
+entry:
+  %count.at = getelementptr %launch, ptr %launch, i32 0, i32 1
+  %count = load i64, ptr %count.at
+  %tail = getelementptr %launch, ptr %launch, i32 0, i32 2, i64 %count
+  %flag.at = getelementptr i64, ptr %tail, i64 1
+  %moves.at = getelementptr i64, ptr %tail, i64 2
+  %moves = getelementptr i64, ptr %tail, i64 3
+  %times = load i64, ptr %tail
+  %flag = load ptr, ptr %flag.at
+  %moving = load i64, ptr %moves.at
+  %always = icmp eq ptr %flag, null
+  br label %turn
+turn:
+  %k = phi i64 [ 0, %entry ], [ %k.next, %moved ]
+  %more = icmp slt i64 %k, %times
+  br i1 %more, label %ask, label %end
+ask:
+  br i1 %always, label %run, label %look
+look:
+  %set = load i8, ptr %flag
+  %goes = icmp ne i8 %set, 0
+  br i1 %goes, label %run, label %end
+run:
+  call void @pool_launch(ptr %launch)
+  br label %move
+move:
+  %m = phi i64 [ 0, %run ], [ %m.next, %step ]
+  %m.more = icmp ult i64 %m, %moving
+  br i1 %m.more, label %step, label %moved
+step:
+  %pair = mul i64 %m, 2
+  %which.at = getelementptr i64, ptr %moves, i64 %pair
+  %by.at = getelementptr i64, ptr %which.at, i64 1
+  %which = load i64, ptr %which.at
+  %by = load i64, ptr %by.at
+  %word.at = getelementptr i64, ptr %launch, i64 %which
+  %word = load i64, ptr %word.at
+  %word.next = add i64 %word, %by
+  store i64 %word.next, ptr %word.at
+  %m.next = add i64 %m, 1
+  br label %move
+moved:
+  %k.next = add i64 %k, 1
+  br label %turn
+end:
+  ret void
+}
+
 ; Wakes everyone so that a stop is seen.
 define void @pool_stop(ptr %pool) {
 entry:

@@ -103,7 +103,10 @@ def prelude(system: str, machine: str) -> str:
 
 
 class Pool:
-    """Threads that share launches. `address` and `launch_address` are what a launch record and its caller need."""
+    """Threads that share launches.
+
+    `address` is what a launch record needs; `launch_address`, or `repeat_address`, what its caller does.
+    """
 
     def __init__(self, engine: Engine, threads: int) -> None:
         machine = platform.machine().lower()
@@ -112,10 +115,10 @@ class Pool:
             engine.provide(
                 ctypes.WinDLL("kernelbase"), ("WaitOnAddress", "WakeByAddressAll", "SwitchToThread")
             )
-        functions = ("pool_worker", "pool_launch", "pool_stop")
+        functions = ("pool_worker", "pool_launch", "pool_repeat", "pool_stop")
         code = kept_code(engine, "pool", text, lambda: (text, functions))
         self._code = code
-        self._worker, self.launch_address, self._stop = code.addresses
+        self._worker, self.launch_address, self.repeat_address, self._stop = code.addresses
         self._state = np.zeros(_SIZE_BYTES + 64, np.uint8)
         start = -self._state.ctypes.data % 64
         self._slots = self._state[start : start + _SIZE_BYTES].view(np.int64)

@@ -8,6 +8,7 @@ nothing.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field
 from functools import cached_property
 from typing import Any
 
@@ -108,22 +109,80 @@ def _seen(x: Any) -> Any:
 
 
 @frozen(eq=False)
+class Loop:
+    """A body that runs again and again.
+
+    Its inputs are `constants` values, then those that are `carried` from one turn to the next, then a row of each of
+    the operands behind; its outputs are what is carried on, then a row of each of the results behind. There are
+    `length` turns, over the rows from the last to the first if `reverse`; or, where there is a `condition`, a graph
+    over the constants and what is carried, as many as that is true before.
+    """
+
+    who: str
+    body: Graph
+    constants: int
+    carried: int
+    length: int = 0
+    reverse: bool = False
+    condition: Graph | None = None
+
+    def infer(self) -> tuple[Layout, ...]:
+        """Layouts of the results."""
+        made = [self.body.layouts[v] for v in self.body.outputs]
+        rows = [Layout.contiguous(x.dtype, (self.length, *x.shape)) for x in made[self.carried :]]
+        return (*made[: self.carried], *rows)
+
+
+@frozen(eq=False)
+class Choice:
+    """Graphs over the same inputs, with results alike, of which one runs: that of the first operand's number.
+
+    The other operands are the inputs. Numbers outside count as the nearest inside; a bool is 0 or 1.
+    """
+
+    who: str
+    branches: tuple[Graph, ...]
+
+    def infer(self) -> tuple[Layout, ...]:
+        """Layouts of the results."""
+        first = self.branches[0]
+        return tuple(first.layouts[v] for v in first.outputs)
+
+
+@frozen(eq=False)
+class Control:
+    """A loop or a choice on whole values, each contiguous."""
+
+    what: Loop | Choice
+    operands: tuple[Read, ...]
+    results: tuple[int, ...]
+    layouts: tuple[Layout, ...]
+
+    @property
+    def reads(self) -> tuple[Read, ...]:
+        return self.operands
+
+
+@frozen(eq=False)
 class Graph:
     """Nodes over `inputs` (values with the layouts they are given in), whose `outputs` somebody wants, each once.
 
-    `donated` are inputs whose memory outputs may take.
+    `donated` are inputs whose memory outputs may take; where `carried` says which, no others may. Loops and choices are
+    `controls`: values are numbered in the order in which they are made, whatever makes them.
     """
 
     inputs: Mapping[int, Layout]
     nodes: tuple[Node, ...]
     outputs: tuple[int, ...]
     donated: frozenset[int] = frozenset()
+    controls: tuple[Control, ...] = ()
+    carried: Mapping[int, int] = field(default_factory=dict)
 
     @cached_property
     def layouts(self) -> dict[int, Layout]:
         """The layout of every value; an input's is the one it is given in."""
         layouts = dict(self.inputs)
-        for node in self.nodes:
+        for node in (*self.nodes, *self.controls):
             layouts |= zip(node.results, node.layouts, strict=True)
         return layouts
 
@@ -134,6 +193,8 @@ class Graph:
 
     def may_take(self, output: int, source: int) -> bool:
         """Whether an output fits into the memory of an input, which is all that it sees of it."""
+        if self.carried and self.carried.get(output) != source:
+            return False
         given, result = self.inputs[source], self.layouts[output]
         whole = given.is_contiguous and not given.offset
         return whole and (given.dtype, given.size) == (result.dtype, result.size)

@@ -84,14 +84,14 @@ def _as_rows(node: Node, limits: Limits) -> Node:
 
 def _key(node: Node) -> Hashable:
     """What nodes that compute the same have in common."""
-    named = ((n, _exactly(x)) for n, x in sorted(node.attributes.items()))
-    return id(node.operation), tuple(map(_exactly, node.operands)), tuple(named), node.layouts
+    named = ((n, exactly(x)) for n, x in sorted(node.attributes.items()))
+    return id(node.operation), tuple(map(exactly, node.operands)), tuple(named), node.layouts
 
 
-def _exactly(x: Any) -> Hashable:
+def exactly(x: Any) -> Hashable:
     """A value such that 1, 1.0, True, 0.0 and -0.0 differ."""
     if isinstance(x, (list, tuple)):
-        return tuple(map(_exactly, x))
+        return tuple(map(exactly, x))
     return x if isinstance(x, (Read, Layout, str, Size, Real)) else (type(x), repr(x))
 
 

@@ -224,7 +224,7 @@ def _detached(tape: Tape, engine: Engine, x: Any) -> Any:
     return Tracked(Cell(tape, tape.who, beneath, None, is_argument=True), beneath.layout)
 
 
-FOLLOWED: Mapping[Request, Callable[..., Any]] = {
+FOLLOWED: dict[Request, Callable[..., Any]] = {
     tensors.make_empty: Tape.empty,
     tensors.make_full: Tape.full,
     tensors.make_constant: Tape.constant,

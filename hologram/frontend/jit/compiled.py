@@ -16,8 +16,10 @@ from hologram.frontend.jit.traced import Traced
 from hologram.frontend.tensor import Tensor
 from hologram.frontend.tree import maker, mapped
 from hologram.machine.layout import Layout
+from hologram.machine.plan import Plan
 from hologram.runtime.launches.recording import Recording, constant
 from hologram.runtime.launches.replay import Replay
+from hologram.runtime.launches.stages import Stages
 from hologram.runtime.memory.buffer import Buffer
 
 recordings = Recording.open
@@ -31,7 +33,7 @@ class Compiled:
     assembly: Assembly
     captured: tuple[Tensor, ...]
     results: Callable[[Sequence[Buffer]], Any]  # what the function returned, from the outputs of the plan
-    replay: Replay
+    replay: Replay | Stages
     numbers: Numbers | None  # of each call, where kernels read any
     asked: Mapping[
         int, str
@@ -77,8 +79,8 @@ class Compiled:
 
     @property
     def dispatches(self) -> int:
-        """Kernels that a call launches."""
-        return len(self.assembly.plan.steps)
+        """Kernels that a call launches; those of a loop's body count once."""
+        return self.replay.dispatches if isinstance(self.replay, Stages) else len(self.assembly.plan.steps)
 
 
 def _shown(output: int, layout: Layout) -> Callable[[Sequence[Buffer]], Tensor]:
@@ -100,7 +102,7 @@ def compile_traced(
 
     `donated` are numbers of tensors, `fixed` of floats that are known to be asked for.
     """
-    executor = call.tensors[0].executor
+    executor = call.executor
     formulas = Formulas(call.numbers)
     recorder = Recorder(executor, who, formulas)
     arguments = [recorder.argument(t.layout) for t in call.tensors]
@@ -122,9 +124,13 @@ def compile_traced(
         return _shown(next(places), leaf.layout)
 
     graph = recording.graph
-    assembly = assemble(graph, executor.target, fast_math)
     outputs = [graph.layouts[v] for v in graph.outputs]
-    replay = Replay(executor, assembly.plan, list(graph.inputs.values()), outputs, assembly.donations)
+    if graph.controls:  # each part of it has an assembly of its own
+        assembly = Assembly(graph, graph, (), Plan(()), (), {})
+        replay: Replay | Stages = Stages(executor, graph, fast_math)
+    else:
+        assembly = assemble(graph, executor.target, fast_math)
+        replay = Replay(executor, assembly.plan, list(graph.inputs.values()), outputs, assembly.donations)
     make = maker(tree, made)
     wanted = formulas.wanted or formulas.returned
     numbers = Numbers(formulas, executor, call.numbers) if wanted else None

@@ -13,6 +13,7 @@ from hologram.atlas.program import Access, Block, Launchable, Program
 from hologram.atlas.text import format_program
 from hologram.backends import registry
 from hologram.compiler.fusion.assemble import Assembly, assemble
+from hologram.compiler.fusion.control import parts_of
 from hologram.compiler.fusion.groups import Group
 from hologram.compiler.fusion.memory import arrange
 from hologram.compiler.passes import Applied
@@ -181,9 +182,7 @@ def explained(compiled: Compiled, executor: Engine, fast_math: bool = False) -> 
     machine = Machine(
         executor.backend, device.info.name, executor.limits, executor.bound.ready, device.source
     )
-    with recorded() as trail:  # what its programs went through, once more
-        assemble(compiled.assembly.graph, executor.target, fast_math)
-    return _explanation(compiled.who, compiled.assembly, machine, trail)
+    return _of_parts(compiled, machine, executor.target, fast_math)
 
 
 def explained_elsewhere(compiled: Compiled, backend: str, fast_math: bool = False) -> Explanation:
@@ -199,9 +198,30 @@ def explained_elsewhere(compiled: Compiled, backend: str, fast_math: bool = Fals
         lambda plan, operands: planned(plan, operands, limits),
         partial(registry.source, backend),
     )
-    with recorded() as trail:
-        assembly = assemble(compiled.assembly.graph, Target(limits), fast_math)
-    return _explanation(compiled.who, assembly, machine, trail)
+    return _of_parts(compiled, machine, Target(limits), fast_math)
+
+
+def _of_parts(compiled: Compiled, machine: Machine, target: Target, fast_math: bool) -> Explanation:
+    """What the parts of a graph run, one after the other: loops' bodies, and what lies between."""
+    graph = compiled.assembly.graph
+    explanations = []
+    for part in parts_of(graph):
+        with recorded() as trail:
+            assembly = assemble(part, target, fast_math)
+        explanations.append(_explanation(compiled.who, assembly, machine, trail))
+    if not graph.controls:
+        return explanations[0]
+    return Explanation(
+        function=compiled.who,
+        backend=machine.backend,
+        device=machine.device,
+        inputs=tuple(map(spelled, graph.inputs.values())),
+        outputs=tuple(spelled(graph.layouts[v]) for v in graph.outputs),
+        donations=(),
+        operations=sum(e.operations for e in explanations),
+        scratch_bytes=max((e.scratch_bytes for e in explanations), default=0),
+        groups=tuple(group for e in explanations for group in e.groups),
+    )
 
 
 def _explanation(who: str, assembly: Assembly, machine: Machine, trail: Sequence[Applied]) -> Explanation:

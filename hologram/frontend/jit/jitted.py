@@ -142,7 +142,7 @@ class Jitted(Generic[P, R]):
                 f"{self.who}: explain is called while another function is traced; call it outside"
             )
         compiled = self._compiled_for(call, args, kwargs)
-        return explain.explained(compiled, call.tensors[0].executor, self.fast_math)
+        return explain.explained(compiled, call.executor, self.fast_math)
 
     def _of(self, call: Call, args: Any, kwargs: Any, unfit: Collection[int] = frozenset()) -> Compiled:
         """What a call runs; the values of numbers that are `unfit` to be data have a say, at this call alone."""

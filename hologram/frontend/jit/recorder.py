@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hologram.compiler.fusion.graph import Graph, Node, Read
+from hologram.compiler.fusion.graph import Choice, Control, Graph, Loop, Node, Read
 from hologram.foundation.dtypes import DType
 from hologram.foundation.errors import TraceError
 from hologram.foundation.frozen import frozen
@@ -59,6 +59,7 @@ class Recorder:
         self.inputs: dict[int, Layout] = {}
         self.captured: list[Tensor] = []
         self.nodes: list[Node] = []
+        self.controls: list[Control] = []
         self._numbers = itertools.count()
         self._known: dict[Any, Traced] = {}  # tensors of the executor, by key
         self._returned: list[Traced] = []
@@ -118,7 +119,7 @@ class Recorder:
 
     def copy(self, source: Any, target: Tensor) -> None:
         """Writes a tensor into another: the storage has another value from now on."""
-        if not isinstance(target, Traced):
+        if not isinstance(target, Traced) or target.buffer.trace is not self:
             raise TraceError(
                 f"{self.who}: a tensor of shape {target.shape} that it closes over is written to; return the new value"
             )
@@ -145,6 +146,25 @@ class Recorder:
         storage.value = new.buffer.value
 
     # Recording.
+
+    def control(self, what: Loop | Choice, operands: Sequence[Any]) -> tuple[Traced, ...]:
+        """New tensors with the results of a loop or a choice."""
+        reads = [self._whole(self.capture(o) if self.foreign(o) else o) for o in operands]
+        layouts = what.infer()
+        results = tuple(next(self._numbers) for _ in layouts)
+        self.controls.append(Control(what, tuple(reads), results, layouts))
+        return tuple(Traced(self._storage(v, at), at) for v, at in zip(results, layouts, strict=True))
+
+    def _whole(self, tensor: Traced) -> Read:
+        """A value that holds a tensor's elements and no others, contiguous."""
+        layout = Layout.contiguous(tensor.dtype, tensor.shape)
+        if tensor.layout != layout or tensor.buffer.layout != layout:
+            (tensor,) = self._record(cast, [tensor], {"dtype": tensor.dtype.name}, (layout,))
+        return Read(self._value(tensor), layout)
+
+    def foreign(self, operand: Any) -> bool:
+        """Whether an operand is a tensor that the function closes over."""
+        return type(operand) in (Tensor, Tracked)
 
     def recorded(self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """What a function returns; all that this thread asks of the executor meanwhile is recorded."""
@@ -175,7 +195,8 @@ class Recorder:
     def returned(self, leaf: Any) -> Any:
         """What a leaf of the function's result is to the trace: a tensor is kept, a number its value of this call."""
         if isinstance(leaf, Tensor):
-            self._returned.append(leaf if isinstance(leaf, Traced) else self.capture(leaf))
+            kept: Any = self.capture(leaf) if self.foreign(leaf) else leaf
+            self._returned.append(kept)
             return self._returned[-1]
         if isinstance(leaf, TracedNumber):
             return leaf
@@ -197,7 +218,8 @@ class Recorder:
         given = list(self.inputs)
         for dtype, value in self._places.items():
             self.inputs[value] = Layout.contiguous(dtype, (len(self.formulas.wanted[dtype]),))
-        graph = Graph(self.inputs, tuple(self.nodes), distinct, frozenset(given[k] for k in donated))
+        given_away = frozenset(given[k] for k in donated)
+        graph = Graph(self.inputs, tuple(self.nodes), distinct, given_away, tuple(self.controls))
         return Recording(graph, tuple(self.captured)), tuple(distinct.index(v) for v in values)
 
     def _kept(self, tensor: Traced) -> int:
@@ -213,7 +235,7 @@ class Recorder:
         """Operands as traced tensors, numbers and None."""
         given: list[Any] = []
         for name, operand in zip(operation.operand_names(len(operands)), operands, strict=True):
-            if isinstance(operand, (Buffer, np.ndarray, list, tuple)) or type(operand) in (Tensor, Tracked):
+            if isinstance(operand, (Buffer, np.ndarray, list, tuple)) or self.foreign(operand):
                 plain = operand if isinstance(operand, Tensor) else self._plain(operand)
                 operand = self.capture(plain)
             elif isinstance(operand, np.generic):
@@ -331,8 +353,8 @@ class Recorder:
             dtype = taken.get(name)
             if dtype is None or not self._readable(x, dtype):
                 return x.value
-            at = Layout(dtype, (), (), self.formulas.offset(x, dtype))
-            return Read(self._value(self._number(dtype, at)), at, weak=int if is_integer(x) else float)
+            number = self._number(dtype, Layout(dtype, (), (), self.formulas.offset(x, dtype)))
+            return Read(self._value(number), number.layout, weak=int if is_integer(x) else float)
 
         names = operation.operand_names(len(operands))
         return list(map(read, names, operands)), {n: read(n, x) for n, x in attributes.items()}
@@ -362,7 +384,7 @@ def _inside(leaf: Any) -> Iterable[Any]:
     return vars(leaf).values() if hasattr(leaf, "__dict__") and not isinstance(leaf, type) else ()
 
 
-RECORDED: Mapping[Request, Callable[..., Any]] = {
+RECORDED: dict[Request, Callable[..., Any]] = {
     tensors.make_empty: Recorder.empty,
     tensors.make_full: Recorder.full,
     tensors.make_constant: Recorder.constant,

@@ -17,8 +17,8 @@ from hologram.frontend.default import default_executor
 from hologram.frontend.jit.number import KINDS, TracedNumber
 from hologram.frontend.jit.traced import Traced
 from hologram.frontend.tensor import Tensor, as_tensor, constant
-from hologram.frontend.tree import branches, leaves, mapped, ordered
-from hologram.runtime.dispatch import Dispatch
+from hologram.frontend.tree import branches, fixed, leaves, mapped, ordered
+from hologram.runtime.dispatch import Dispatch, tracing
 from hologram.runtime.engine import Engine
 from hologram.runtime.launches.validation import cache_key
 from hologram.runtime.memory.buffer import Buffer
@@ -32,6 +32,7 @@ layout_of = attrgetter("layout")
 class Call:
     """The arguments of a call: tensors and numbers in order, and what tells it apart from others, hashable."""
 
+    executor: Any
     tensors: list[Tensor]
     numbers: list[Any]
     signature: tuple[Any, ...]
@@ -39,7 +40,10 @@ class Call:
 
 
 def call_of(who: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call:
-    """Takes arguments apart; raises TraceError where no tensor is among them, or what cannot be hashed."""
+    """Takes arguments apart; raises TraceError where what is no tensor cannot be hashed.
+
+    Without a tensor the function runs on the default executor.
+    """
     structure: list[Any] = [len(args)]
     tensors: list[Any] = []
     numbers: list[Any] = []
@@ -62,12 +66,13 @@ def call_of(who: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Call:
             executor, tensors = _united(who, tensors)
             break
     if not tensors:
-        _united(who, tensors)  # raises
+        tracer = tracing()
+        executor = default_executor() if tracer is None else tracer.executor
     if executor is None or (Dispatch.tracers and executor.tracer is not None):
-        return Call(tensors, [], (), traced=True)
+        return Call(executor, tensors, [], (), traced=True)
     # Of plain tensors the layouts say it all: such a call is looked up without being taken apart.
-    form = () if len(tensors) == len(args) == len(structure) - 1 else (tuple(structure),)
-    return Call(tensors, numbers, (executor, *form, *map(layout_of, tensors)), traced=False)
+    form = () if 0 < len(tensors) == len(args) == len(structure) - 1 else (tuple(structure),)
+    return Call(executor, tensors, numbers, (executor, *form, *map(layout_of, tensors)), traced=False)
 
 
 def _united(who: str, tensors: list[Any]) -> tuple[Any, list[Any]]:
@@ -75,13 +80,11 @@ def _united(who: str, tensors: list[Any]) -> tuple[Any, list[Any]]:
     if any(type(t) is Traced for t in tensors):
         return None, tensors
     executors = {t.executor for t in tensors if not isinstance(t, np.ndarray)}
-    if tensors and not executors:
+    if not executors:
         executors = {default_executor()}  # arrays alone say nothing of where to run
     if len(executors) != 1:
-        names = " and ".join(sorted(map(str, executors))) or "none"
-        raise (ShapeError if executors else TraceError)(
-            f"{who}: its tensors must belong to one executor, and there must be a tensor, got {names}"
-        )
+        names = " and ".join(sorted(map(str, executors)))
+        raise ShapeError(f"{who}: its tensors must belong to one executor, got {names}")
     (executor,) = executors
     if executor.tracer is not None:
         return executor, tensors
@@ -122,7 +125,7 @@ def _walk(who: str, tree: Any, structure: list[Any], tensors: list[Any], numbers
         if children is None:
             structure += kind, _fixed(who, tree)
             return
-        structure += kind, len(children)
+        structure += kind, len(children), _fixed(who, fixed(tree))
         for key, branch in children.items():
             structure.append(key)
             _walk(who, branch, structure, tensors, numbers)

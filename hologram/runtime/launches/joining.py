@@ -105,7 +105,7 @@ def joined(
         if len(recording.launched) == 1 and not own and not constants and _stays(moved, structure, count):
             whole, steps = structure, list(structure.steps)
             break
-        steps += [_moved(placed, moved) for placed in structure.steps]
+        steps += [moved_to(placed, moved) for placed in structure.steps]
     new = {*range(len(places), count + own)} - {*constants.values()}
     if _reads_what_nobody_wrote(steps, new):
         return None
@@ -138,7 +138,7 @@ def repeated(
     steps: list[Placed] = []
     for (structure, _), moved in zip(recorded, calls, strict=True):
         moved += _in_turns(structure.arenas, arenas, 0, len(arguments))
-        steps += [_moved(placed, moved) for placed in structure.steps]
+        steps += [moved_to(placed, moved) for placed in structure.steps]
     return Structure(launches, steps, sizes, arenas), arguments
 
 
@@ -172,7 +172,7 @@ def _reads_what_nobody_wrote(steps: Sequence[Placed], new: Collection[int]) -> b
     return False
 
 
-def _moved(placed: Placed, moved: Sequence[Any]) -> Placed:
+def moved_to(placed: Placed, moved: Sequence[Any]) -> Placed:
     """A step whose operands lie in the arguments of a larger launch."""
     step = placed.step
     areas = tuple(

@@ -15,7 +15,7 @@ from hologram.foundation.dtypes import DType
 from hologram.foundation.frozen import frozen
 from hologram.machine.choices import Choices, untuned
 from hologram.machine.device import Device
-from hologram.machine.kernel import Area, Call, Draft, Launch, Prepared
+from hologram.machine.kernel import Area, Call, Draft, Launch, Prepared, Repetition
 from hologram.machine.plan import Given, Plan, Step
 from hologram.runtime.launches.observer import Observer, subject
 from hologram.runtime.launches.validation import fitted
@@ -233,6 +233,20 @@ class Launches:
             scalars = [Given.of(0.0, x.argument) if type(x) is Given else x for x in call.scalars]
             calls.append(replace(call, scalars=tuple(scalars)))
         return self.device.draft(calls, example)
+
+    def repeated(self, structure: Structure, example: list[Any], again: Repetition) -> Prepared | None:
+        """A structure's launch that repeats itself; None where the device has no such, or somebody watches."""
+        if self._observers:
+            return None
+        scratch = Scratch(self.pool, structure.arenas) if structure.arenas else None
+        blocks = [] if scratch is None else scratch.take()
+        try:
+            everything = [*example, *[block.place for block in blocks]]
+            launch = self.device.repeat(self._calls(structure), everything, again)
+        finally:
+            if scratch is not None:
+                scratch.put_back(blocks)
+        return launch if scratch is None or launch is None else scratch.around(launch)
 
     def _calls(self, structure: Structure) -> list[Call]:
         compiled = self.device.compile

@@ -94,11 +94,20 @@ def test_asking_for_elements_is_refused(executor: hg.Executor, x: hg.Tensor, ask
         hg.jit(careless)(x)
 
 
+def test_without_tensors_it_runs_on_the_default_executor(executor: hg.Executor) -> None:
+    made = hg.jit(lambda n, s: hg.full((3,), 2.0) * s + hg.arange(n))
+    with hg.use_executor(executor):
+        for scale in (1.0, 5.0):
+            found = made(3, scale)
+            assert found.executor is executor
+            np.testing.assert_array_equal(found.to_numpy(), 2 * scale + np.arange(3))
+        assert hg.jit(lambda: (hg.ones((2,)), "kept"))()[1] == "kept"
+        assert hg.jit(lambda s: s + 1)(1) == 2
+
+
 def test_what_cannot_be_traced_is_refused(executor: hg.Executor, x: hg.Tensor) -> None:
     with pytest.raises(hg.TraceError, match="hashable"):
         hg.jit(lambda t, s: t)(x, {1, 2})
-    with pytest.raises(hg.TraceError, match="there must be a tensor"):
-        hg.jit(lambda s: s)(1)
     kept = []
     hg.jit(lambda t: kept.append(t) or t + 1)(x)
     with pytest.raises(hg.TraceError, match="kept and used after"):

@@ -1,0 +1,1 @@
+"""Forward mode and batches: functions followed operation by operation."""
