@@ -110,7 +110,7 @@ def _whole(nbytes: int) -> int:
 
 def _has(adapter: Adapter, dtype: DType) -> bool:
     """8- and 16-bit dtypes are packed into words by the compiler; 64-bit ones need the adapter's."""
-    return dtype not in _NEEDED or _NEEDED[dtype] in adapter.features
+    return dtype.part not in _NEEDED or _NEEDED[dtype.part] in adapter.features
 
 
 def _api() -> str:
