@@ -20,7 +20,8 @@ tensor to start from they take an executor first (`hg.random_uniform(ex, (4,), s
 ULP bounds the error of float results in units in the last place of the result's dtype. Devices differ: WebGPU promises
 neither exact division nor a fused multiply-add, a CPU has both (`hologram info --json`). "+ n eps" adds n epsilons of
 the dtype times the largest operand times the number of elements behind a result (2048 at most). Exact means correctly
-rounded, or integers. `tests/test_ops.py` holds every backend to it.
+rounded, or integers. Of [complex numbers](complex.md) the bound is that of each part, in units in the last place of the
+larger one. `tests/test_ops.py` holds every backend to it.
 
 Shapes are those of a call that the tests make, operands → result. Derivatives are those with respect to the operands
 named, "its parts'" where an operation is composed of others, 0 where it is constant between jumps; "none" raises

@@ -13,6 +13,8 @@ from hologram.foundation.dtypes import (
     ALL as _ALL,
     bf16 as bf16,
     bool_ as bool_,
+    c64 as c64,
+    c128 as c128,
     f16 as f16,
     f32 as f32,
     f64 as f64,
@@ -107,7 +109,6 @@ if _typing.TYPE_CHECKING:
         __array_namespace_info__ as __array_namespace_info__,
         astype as astype,
         can_cast as can_cast,
-        conj as conj,
         finfo as finfo,
         iinfo as iinfo,
         imag as imag,
@@ -129,6 +130,8 @@ if _typing.TYPE_CHECKING:
         u32 as uint32,
         u64 as uint64,
         bool_ as bool,
+        c64 as complex64,
+        c128 as complex128,
         f8e4m3fn as float8_e4m3fn,
         f8e5m2 as float8_e5m2,
     )
@@ -159,7 +162,7 @@ _LAZY = {
     ),
     **dict.fromkeys(
         (
-            *("__array_namespace_info__", "astype", "can_cast", "conj", "finfo", "iinfo", "imag", "isdtype"),
+            *("__array_namespace_info__", "astype", "can_cast", "finfo", "iinfo", "imag", "isdtype"),
             *("real", "result_type"),
         ),
         "hologram.frontend.array_api.type_functions",

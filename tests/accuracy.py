@@ -24,7 +24,7 @@ def widened(operand: Any, integers: bool = False) -> Any:
     if isinstance(operand, tuple):
         return tuple(widened(o, integers) for o in operand)
     if isinstance(operand, np.ndarray) and (integers or operand.dtype.kind not in "iub"):
-        return operand.astype(np.float64)
+        return operand.astype(np.complex128 if operand.dtype.kind == "c" else np.float64)
     return operand
 
 
@@ -35,7 +35,7 @@ def largest(operands: Sequence[Any]) -> float:
         if isinstance(operand, tuple):
             found = max(found, largest(operand))
         elif isinstance(operand, np.ndarray) and operand.size and operand.dtype != bool:
-            values = np.abs(operand.astype(np.float64))
+            values = np.abs(operand if operand.dtype.kind == "c" else operand.astype(np.float64))
             found = max(found, float(np.max(values[np.isfinite(values)], initial=1.0)))
     return found
 
@@ -50,6 +50,9 @@ def check(
     """
     want = np.asarray(reference)
     assert got.shape == want.shape, f"shape {got.shape}, expected {want.shape}"
+    if dtype.is_complex:
+        _check_complex(got, want, dtype, ulp, absolute, operands)
+        return
     if not dtype.is_float:
         wrong = got != want.astype(dtype.numpy)
         assert not wrong.any(), _difference(got, want, wrong, operands)
@@ -60,14 +63,41 @@ def check(
         result = got.astype(np.float64)
         same = (result == rounded) | (np.isnan(result) & np.isnan(rounded))
         margin = max(ulp, 0.5) * unit_in_last_place(dtype, want)
-        read = max([o.size for o in operands if isinstance(o, np.ndarray)], default=1)
-        terms = min(max(read // max(got.size, 1), 1), 2048)
-        margin = margin + absolute * terms * largest(operands) * 2.0**-dtype.mantissa
+        margin = margin + _margin(got, dtype, absolute, operands)
         wrong = ~same & ~(np.abs(result - want) <= margin * (1 + 1e-6))
         # A value that rounds to infinity may also be the largest finite one, and the reverse, within the margin.
         edge = dtype.largest
         near = np.abs(want) >= edge * (1 - 2.0**-dtype.mantissa * (ulp + 1))
         wrong &= ~(near & (np.sign(result) == np.sign(want)) & (np.abs(result) >= edge * (1 - 1e-2)))
+    assert not wrong.any(), _difference(got, want, wrong, operands)
+
+
+def _margin(got: np.ndarray, dtype: DType, absolute: float, operands: Sequence[Any]) -> float:
+    """So many epsilons; see check."""
+    read = max([o.size for o in operands if isinstance(o, np.ndarray)], default=1)
+    terms = min(max(read // max(got.size, 1), 1), 2048)
+    return absolute * terms * largest(operands) * 2.0**-dtype.mantissa
+
+
+def _check_complex(
+    got: np.ndarray, want: np.ndarray, dtype: DType, ulp: float, absolute: float, operands: Sequence[Any]
+) -> None:
+    """Each part within units in the last place of the larger one; where that is not finite, neither is the result.
+
+    Which of the parts is infinite or NaN then is not compared: NumPy's own functions differ in it from C's Annex G.
+    """
+    part = dtype.part
+    with np.errstate(all="ignore"):
+        want = want.astype(np.complex128)
+        result = got.astype(np.complex128)
+        larger = np.maximum(np.abs(want.real), np.abs(want.imag))
+        margin = max(ulp, 1.0) * unit_in_last_place(part, larger) + _margin(got, part, absolute, operands)
+        apart = np.maximum(np.abs(result.real - want.real), np.abs(result.imag - want.imag))
+        finite = np.isfinite(want) & (larger < part.largest * (1 - 2.0**-part.mantissa * (ulp + 1)))
+        wrong = np.where(
+            finite, ~(apart <= margin * (1 + 1e-6)), np.isfinite(got) & (larger > part.largest * 2)
+        )
+        wrong |= ~np.isfinite(want) & np.isfinite(got)
     assert not wrong.any(), _difference(got, want, wrong, operands)
 
 

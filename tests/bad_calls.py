@@ -204,7 +204,7 @@ SIZES = [
 ]
 
 DTYPES = [
-    Bad("complex", lambda b: b.ex.allocate(4, np.complex64), UnsupportedDType, "dtype must be one of"),
+    Bad("complex", lambda b: b.ex.allocate(4, np.clongdouble), UnsupportedDType, "dtype must be one of"),
     Bad("str", lambda b: b.ex.allocate(4, "U3"), UnsupportedDType, "dtype must be one of"),
     Bad("name", lambda b: b.ex.allocate(4, "float33"), UnsupportedDType, "float33"),
     Bad("unhashable", lambda b: b.ex.allocate(4, ["f32"]), UnsupportedDType, "dtype must be one of"),
@@ -212,13 +212,18 @@ DTYPES = [
     Bad("None", lambda b: b.ex.allocate(4, None), UnsupportedDType, "dtype must be one of"),
     Bad("byte-swapped", lambda b: b.ex.allocate(4, np.dtype(">f4")), UnsupportedDType, "native byte order"),
     Bad("index", lambda b: b.ex.allocate(4, dtypes.index), UnsupportedDType, "index"),
-    Bad("tensor of complex", lambda b: b.ex.tensor(np.zeros(3, np.complex64)), UnsupportedDType, "complex64"),
+    Bad(
+        "tensor of complex",
+        lambda b: b.ex.tensor(np.zeros(3, np.clongdouble)),
+        UnsupportedDType,
+        "complex256",
+    ),
     Bad("tensor of str", lambda b: b.ex.tensor(["a", "b"]), UnsupportedDType, "dtype must be one of"),
     Bad("tensor of objects", lambda b: b.ex.tensor([None, {}]), UnsupportedDType, "dtype must be one of"),
     Bad("ragged", lambda b: b.ex.tensor([[1], [2, 3]]), ShapeError, "ragged|inhomogeneous"),
     Bad("dates", lambda b: b.ex.tensor(np.zeros(3, "M8[s]")), UnsupportedDType, "dtype must be one of"),
-    Bad("astype", lambda b: b.t.astype("complex64"), UnsupportedDType, "complex64"),
-    Bad("sum dtype", lambda b: hg.sum(b.t, dtype="complex64"), UnsupportedDType, "complex64"),
+    Bad("astype", lambda b: b.t.astype("complex256"), UnsupportedDType, "complex256"),
+    Bad("sum dtype", lambda b: hg.sum(b.t, dtype="complex256"), UnsupportedDType, "complex256"),
     Bad(
         "output dtype",
         lambda b: hg.ops.vector_add(b.ex, b.x, b.x, b.i),

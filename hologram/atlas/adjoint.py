@@ -27,6 +27,10 @@ def _power(c: Value, z: Value, x: Value, y: Value) -> tuple[Value, ...]:
     return by_base, select(x == 0.0, 0.0, c * z * atlas.log(x))
 
 
+# Of complex numbers a cotangent is L_x + i L_y, of a real L that depends on x + iy, as PyTorch has it. So a function
+# with a derivative passes on its conjugate times c; laws that are linear in c and have no derivative in them are alike.
+ALIKE = frozenset({Opcode.ADD, Opcode.SUB, Opcode.NEG, Opcode.CONVERT, Opcode.PAIR, Opcode.REDUCE_ADD})
+
 LAWS: Mapping[Opcode, Law] = {
     Opcode.ADD: lambda c, z, x, y: (c, c),
     Opcode.SUB: lambda c, z, x, y: (c, -c),
@@ -40,6 +44,9 @@ LAWS: Mapping[Opcode, Law] = {
     Opcode.NEG: lambda c, z, x: (-c,),
     Opcode.POW: _power,
     Opcode.CONVERT: lambda c, z, x: (c.to(x.dtype),),
+    Opcode.REAL: lambda c, z, x: (atlas.pair(c, 0.0),),
+    Opcode.IMAG: lambda c, z, x: (atlas.pair(x.builder.constant(0.0, c.dtype), c),),
+    Opcode.PAIR: lambda c, z, x, y: (atlas.real(c), atlas.imag(c)),
     Opcode.SQRT: lambda c, z, x: (c * 0.5 / z,),
     Opcode.RSQRT: lambda c, z, x: (c * -0.5 * z / x,),
     Opcode.EXP: lambda c, z, x: (c * z,),
@@ -151,8 +158,8 @@ def adjoint(
 def _dependent(
     builder: Builder, instructions: Sequence[Instruction], wanted: Value, elements: Sequence[Value]
 ) -> tuple[set[int], set[int]]:
-    """Floats that depend on a value, and all that is not the same for a whole row."""
-    active = dependent(instructions, (wanted.id,), carries=lambda i: i.type.is_float)
+    """Floats and complex numbers that depend on a value, and all that is not the same for a whole row."""
+    active = dependent(instructions, (wanted.id,), carries=lambda i: i.type.is_inexact)
     first = builder.rank - builder.reduced
 
     def begins(i: Instruction) -> bool:
@@ -184,5 +191,9 @@ def _passed(opcode: Opcode, flow: _Flow, z: Value, operands: Sequence[Value]) ->
         return _extreme(opcode, flow, *operands)
     if opcode not in LAWS:
         raise ProgramError(f"{z.builder.name}: {opcode.value} has no derivative")
-    cotangents = LAWS[opcode](flow.cotangent, z, *operands)
+    if z.dtype.is_complex and opcode not in ALIKE:
+        turned = LAWS[opcode](atlas.conjugate(flow.cotangent), z, *operands)
+        cotangents = tuple(c if c is None else atlas.conjugate(c) for c in turned)
+    else:
+        cotangents = LAWS[opcode](flow.cotangent, z, *operands)
     return [None if c is None else _Flow(c, flow.condition) for c in cotangents]

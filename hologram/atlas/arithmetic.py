@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,17 +26,17 @@ Array = np.ndarray
 Compute = Callable[..., Array]
 
 
-def number(value: bool | int | float, d: DType) -> Array:
+def number(value: Any, d: DType) -> Array:
     """A 0-d array of `d` that holds a Python number; integers wrap, floats round to nearest even."""
     if d.is_integer or d is dtypes.index:
         return np.array(int(value) & (2**d.bits - 1), d.unsigned.numpy).view(d.numpy)
     if d.kind == "bool":
         return np.array(bool(value))
     with np.errstate(over="ignore"):
-        return narrow(np.array(value, np.float64), d)
+        return narrow(np.array(value, np.complex128 if d.is_complex else np.float64), d)
 
 
-def identity(opcode: Opcode, d: DType) -> bool | int | float:
+def identity(opcode: Opcode, d: DType) -> complex | bool:
     """What a reduction of no elements gives."""
     if opcode in (Opcode.REDUCE_ADD, Opcode.REDUCE_MUL):
         return d.python(opcode is Opcode.REDUCE_MUL)
@@ -44,7 +44,7 @@ def identity(opcode: Opcode, d: DType) -> bool | int | float:
 
 
 def narrow(x: Array, d: DType) -> Array:
-    """Floats in the float dtype `d`, rounded to nearest even once."""
+    """Floats in the float dtype `d`, rounded to nearest even once; of complex numbers each part."""
     if x.dtype == d.numpy:
         return x
     if d.is_foreign and x.dtype == np.float64:
@@ -154,10 +154,10 @@ def _elementwise(ufunc: Compute) -> Compute:
 
 
 def _function(ufunc: Compute) -> Compute:
-    """A function of floats, computed in float64."""
+    """A function of floats, computed in float64, or of complex numbers, in complex128."""
 
     def compute(d: DType, *operands: Array) -> Array:
-        return narrow(ufunc(*(x.astype(np.float64) for x in operands)), d)
+        return narrow(ufunc(*(x.astype(np.complex128 if d.is_complex else np.float64) for x in operands)), d)
 
     return compute
 
@@ -175,7 +175,7 @@ def _mad(d: DType, x: Array, y: Array, z: Array) -> Array:
 
 
 def _div(d: DType, x: Array, y: Array) -> Array:
-    if d.is_float:
+    if d.is_inexact:
         return narrow(np.divide(wide(x), wide(y)), d)
     if not d.is_signed:
         return np.where(y == 0, y, x // np.where(y == 0, y.dtype.type(1), y))
@@ -200,6 +200,8 @@ def _mulhi(d: DType, x: Array, y: Array) -> Array:
 
 
 def _pow(d: DType, x: Array, y: Array) -> Array:
+    if d.is_complex:
+        return narrow(np.power(x.astype(np.complex128), y.astype(np.complex128)), d)
     if d.is_float:
         # NumPy takes a square root for one exponent of 0.5: NaN for -inf, where IEEE 754's power is inf.
         x, y = np.broadcast_arrays(x.astype(np.float64), y.astype(np.float64))
@@ -242,10 +244,14 @@ def _select(d: DType, condition: Array, x: Array, y: Array) -> Array:
 
 
 def convert(d: DType, x: Array) -> Array:
-    """To nearest even; float to integer truncates and saturates, NaN gives 0; to bool is x != 0."""
+    """To nearest even; float to integer truncates and saturates, NaN gives 0; to bool is x != 0; complex to real."""
     floating = x.dtype.kind not in "iub"
     if d.kind == "bool":
         return wide(x) != 0
+    if d.is_complex:
+        return x.astype(d.numpy)
+    if x.dtype.kind == "c":
+        x = np.real(x)
     if d.is_float:
         if d.is_foreign and x.dtype.itemsize == 8 and not floating:
             return narrow(_sticky_f64(x), d)
@@ -275,12 +281,22 @@ def _bitcast(d: DType, x: Array) -> Array:
     return np.ascontiguousarray(x).reshape(x.shape).view(d.numpy)
 
 
+def _pair(d: DType, x: Array, y: Array) -> Array:
+    x, y = np.broadcast_arrays(x, y)
+    z = np.empty(x.shape, d.numpy)
+    z.real, z.imag = x, y
+    return z
+
+
 _erf = np.frompyfunc(math.erf, 1, 1)
 
 O = Opcode
 COMPUTE: dict[Opcode, Compute] = {
     O.CONVERT: convert,
     O.BITCAST: _bitcast,
+    O.REAL: lambda d, z: z.real,
+    O.IMAG: lambda d, z: z.imag,
+    O.PAIR: _pair,
     O.ADD: _elementwise(np.add),
     O.SUB: _elementwise(np.subtract),
     O.MUL: _elementwise(np.multiply),

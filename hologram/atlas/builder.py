@@ -26,9 +26,11 @@ from hologram.atlas.program import (
     SharedArray,
 )
 from hologram.foundation import dtypes
-from hologram.foundation.dtypes import DType, Number
+from hologram.foundation.dtypes import DType
 from hologram.foundation.errors import ProgramError
 from hologram.foundation.frozen import frozen
+
+Number = bool | int | float | complex
 
 
 def _operator(opcode: Opcode, *, swap: bool = False) -> Callable[[Value, Value | Number], Value]:
@@ -138,7 +140,7 @@ class Builder:
         return x
 
     def constant(self, number: Number, dtype: DType) -> Value:
-        return self.emit(Opcode.CONSTANT, dtype, attribute=dtype.python(number))
+        return self.emit(Opcode.CONSTANT, dtype, attribute=dtype.python(number))  # type: ignore[arg-type]
 
     def coordinate(self, axis: int) -> Value:
         return self.emit(Opcode.COORDINATE, dtypes.index, attribute=axis)
@@ -219,7 +221,7 @@ class Builder:
         """One instruction with one result; a pure one that is in reach already is not repeated."""
         if opcode not in PURE:
             return self._append(opcode, (dtype,), operands, attribute)[0]
-        # repr keeps 0.0, -0.0, 0, False and NaN apart.
+        # repr keeps 0.0, -0.0, 0, False and NaN apart, also as parts of complex numbers.
         key = (opcode, dtype, tuple(o.id for o in operands), repr(attribute))
         for known in self._known:
             if key in known:
@@ -309,3 +311,28 @@ def select(condition: Value, x: Value | Number, y: Value | Number) -> Value:
         raise ProgramError("select needs a Value among its choices: write one number as a constant")
     b = condition.builder
     return b.emit(Opcode.SELECT, known.dtype, condition, b.value(x, known.dtype), b.value(y, known.dtype))
+
+
+# Complex numbers; of a real number the real part is itself, the imaginary part 0.
+
+
+def real(z: Value) -> Value:
+    """The real part."""
+    return z.builder.emit(Opcode.REAL, z.dtype.part, z) if z.dtype.is_complex else z
+
+
+def imag(z: Value) -> Value:
+    """The imaginary part."""
+    if z.dtype.is_complex:
+        return z.builder.emit(Opcode.IMAG, z.dtype.part, z)
+    return z.builder.constant(0, z.dtype)
+
+
+def pair(x: Value, y: Value | Number) -> Value:
+    """The complex number of two parts."""
+    return x.builder.emit(Opcode.PAIR, x.dtype.complex, x, x.builder.value(y, x.dtype))
+
+
+def conjugate(z: Value) -> Value:
+    """The number mirrored at the real axis; a real number itself."""
+    return pair(real(z), -imag(z)) if z.dtype.is_complex else z

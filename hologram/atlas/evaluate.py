@@ -32,7 +32,7 @@ _MEETING = ATOMICS | {Opcode.SHARED_LOAD, Opcode.SHARED_STORE, Opcode.BARRIER}
 def evaluate(
     program: Program,
     buffers: Mapping[str, Array],
-    scalars: Mapping[str, int | float | bool],
+    scalars: Mapping[str, complex | bool],
     grid: Sequence[int],
     watch: Watch | None = None,
 ) -> None:
@@ -63,7 +63,7 @@ def evaluate(
 def _check(
     program: Program,
     buffers: Mapping[str, Array],
-    scalars: Mapping[str, int | float | bool],
+    scalars: Mapping[str, complex | bool],
     grid: tuple[int, ...],
 ) -> None:
     if len(grid) != program.rank or any(n < 0 for n in grid):
@@ -84,7 +84,7 @@ class _Lanes:
 
     program: Program
     buffers: Mapping[str, Array]
-    scalars: Mapping[str, int | float | bool]
+    scalars: Mapping[str, complex | bool]
     grid: tuple[int, ...]
     origin: tuple[int, ...]
     shape: tuple[int, ...]
@@ -149,7 +149,7 @@ def _position(find: Callable[[_Lanes, int], Array]) -> Step:
 
 
 def _constant(lanes: _Lanes, i: Instruction, operands: Arrays, mask: Mask) -> Arrays:
-    assert isinstance(i.attribute, (bool, int, float))
+    assert isinstance(i.attribute, (bool, int, float, complex))
     return (lanes.uniform(number(i.attribute, i.type)),)
 
 
@@ -296,9 +296,9 @@ def _reduce(lanes: _Lanes, i: Instruction, operands: Arrays, mask: Mask) -> Arra
     if i.opcode in (Opcode.REDUCE_MIN, Opcode.REDUCE_MAX):
         folded = ufunc.reduce(wide(x), axis=axes, keepdims=True, initial=wide(start)[()])
     else:
-        accumulator = np.float64 if i.type.is_float else i.type.numpy
+        accumulator = np.complex128 if i.type.is_complex else np.float64 if i.type.is_float else i.type.numpy
         folded = ufunc.reduce(x.astype(accumulator), axis=axes, keepdims=True, dtype=accumulator)
-    return (narrow(folded, i.type) if i.type.is_float else folded,)
+    return (narrow(folded, i.type) if i.type.is_inexact else folded,)
 
 
 _FOLDS: dict[Opcode, np.ufunc] = {

@@ -37,8 +37,15 @@ class Opcode(Enum):
     ATOMIC_EXCHANGE = "atomic_exchange"
 
     # Conversions.
-    CONVERT = "convert"  # x; to nearest even; float to integer truncates and saturates, NaN gives 0; to bool is x != 0
+    # x; to nearest even; float to integer truncates and saturates, NaN gives 0; to bool is x != 0; of a complex number
+    # the real part, unless it stays complex
+    CONVERT = "convert"
     BITCAST = "bitcast"  # x; same width
+
+    # Complex numbers.
+    REAL = "real"  # z; the real part
+    IMAG = "imag"  # z; the imaginary part
+    PAIR = "pair"  # x y; x + iy
 
     # Arithmetic. Integers wrap.
     ADD = "add"  # x y
@@ -131,6 +138,10 @@ TRANSCENDENTALS = frozenset(
         O.ATAN,
         O.ERF,
     }
+)
+# Those that complex numbers have too.
+COMPLEX_FUNCTIONS = frozenset(
+    {O.SQRT, O.EXP, O.EXP2, O.EXPM1, O.LOG, O.LOG2, O.LOG1P, O.SIN, O.COS, O.TAN, O.TANH, O.ATAN}
 )
 UNARY = frozenset({O.ABS, O.NEG, O.NOT}) | ROUNDINGS | TRANSCENDENTALS
 # By what they fold.

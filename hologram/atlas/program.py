@@ -58,14 +58,18 @@ class Instruction:
     results: tuple[int, ...] = ()
     types: tuple[DType, ...] = ()  # of the results
     operands: tuple[int, ...] = ()
-    attribute: str | int | float | bool | None = field(default=None, compare=False)
+    attribute: Any = field(default=None, compare=False)  # a name or a number
     blocks: tuple[Block, ...] = ()
     # The attribute for comparisons: 0.0 is not -0.0, and a NaN is itself.
     exact: str | int | bool | None = field(init=False, default=None, repr=False)
 
     def __post_init__(self) -> None:
         attribute = self.attribute
-        object.__setattr__(self, "exact", attribute.hex() if isinstance(attribute, float) else attribute)
+        if isinstance(attribute, float):
+            attribute = attribute.hex()
+        elif isinstance(attribute, complex):
+            attribute = f"{attribute.real.hex()} {attribute.imag.hex()}"
+        object.__setattr__(self, "exact", attribute)
 
     @property
     def result(self) -> int:
@@ -257,7 +261,10 @@ def _spell(i: Instruction, names: Mapping[str, str]) -> str:
     return " ".join(words)
 
 
-def _spell_number(number: str | int | float | bool | None, d: DType) -> str:
+def _spell_number(number: str | complex | bool | None, d: DType) -> str:
     if d.kind == "bool":
         return "true" if number else "false"
+    if isinstance(number, complex):
+        imaginary = repr(number.imag)
+        return f"{number.real!r}{'' if imaginary.startswith('-') else '+'}{imaginary}j"
     return repr(float(number)) if d.is_float and isinstance(number, (int, float)) else str(number)

@@ -197,7 +197,7 @@ class _Reader:
 
     def attribute(
         self, opcode: Opcode, word: str | None, types: tuple[DType, ...]
-    ) -> str | int | float | bool | None:
+    ) -> str | complex | bool | None:
         needed = opcode in NAMED or opcode in AXIS or opcode is Opcode.CONSTANT
         if needed != (word is not None):
             raise self.fail(f"{opcode.value} must have {'an' if needed else 'no'} attribute")
@@ -216,11 +216,13 @@ def _ids(text: str | None) -> tuple[int, ...]:
     return tuple(int(v) for v in re.findall(r"%(\d+)", text or ""))
 
 
-def _read_number(word: str, d: DType) -> int | float | bool:
+def _read_number(word: str, d: DType) -> complex | bool:
     if d.kind == "bool":
         if word not in ("true", "false"):
             raise ValueError(word)
         return word == "true"
+    if d.is_complex:
+        return complex(word)
     if not d.is_float:
         return int(word, 0)
     number = float.fromhex(word) if "0x" in word.lower() else float(word)

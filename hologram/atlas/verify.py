@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from hologram.atlas.opcodes import (
     ATOMICS,
     COMPARISONS,
+    COMPLEX_FUNCTIONS,
     READS,
     REDUCTIONS,
     ROUNDINGS,
@@ -34,11 +35,13 @@ _ANY = frozenset(dtypes.ALL) | _INDEX
 _ORDERED = frozenset(dtypes.COMPUTED) | _INDEX
 _BOOL = frozenset({dtypes.bool_})
 _FLOATS = frozenset(dtypes.FLOATS)
+_COMPLEX = frozenset(dtypes.COMPLEX)
+_PARTS = frozenset(d.part for d in dtypes.COMPLEX)
 _INTEGERS = frozenset(dtypes.INTEGERS)
 _NUMBERS = _FLOATS | _INTEGERS
 _BITS = _NUMBERS | frozenset(dtypes.STORED)
 _ATOMIC = frozenset({dtypes.i32, dtypes.u32, dtypes.i64, dtypes.u64})
-_NOT_INDEXABLE = _FLOATS | _BOOL | frozenset(dtypes.STORED)
+_NOT_INDEXABLE = _FLOATS | _BOOL | _COMPLEX | frozenset(dtypes.STORED)
 
 
 @frozen
@@ -66,22 +69,29 @@ RULES: dict[Opcode, Rule] = {
     **dict.fromkeys(ATOMICS, Rule("index M", "M")),
     O.CONVERT: Rule("S", "T", _ANY),
     O.BITCAST: Rule("S", "T", _BITS),
-    **dict.fromkeys((O.ADD, O.SUB, O.MUL, O.DIV, O.REM, O.MIN, O.MAX), Rule("T T", "T", _NUMBERS | _INDEX)),
+    O.REAL: Rule("S", "T", _PARTS),
+    O.IMAG: Rule("S", "T", _PARTS),
+    O.PAIR: Rule("S S", "T", _COMPLEX),
+    **dict.fromkeys((O.ADD, O.SUB, O.MUL, O.DIV), Rule("T T", "T", _NUMBERS | _COMPLEX | _INDEX)),
+    **dict.fromkeys((O.REM, O.MIN, O.MAX), Rule("T T", "T", _NUMBERS | _INDEX)),
     O.MULHI: Rule("T T", "T", frozenset({dtypes.i32, dtypes.u32})),
-    O.MAD: Rule("T T T", "T", _NUMBERS | _INDEX),
+    O.MAD: Rule("T T T", "T", _NUMBERS | _COMPLEX | _INDEX),
     O.FMA: Rule("T T T", "T", _FLOATS),
     O.ABS: Rule("T", "T", _NUMBERS),
-    O.NEG: Rule("T", "T", _NUMBERS),
-    O.POW: Rule("T T", "T", _NUMBERS),
+    O.NEG: Rule("T", "T", _NUMBERS | _COMPLEX),
+    O.POW: Rule("T T", "T", _NUMBERS | _COMPLEX),
     **dict.fromkeys((O.AND, O.OR, O.XOR), Rule("T T", "T", _INTEGERS | _BOOL)),
     O.NOT: Rule("T", "T", _INTEGERS | _BOOL),
     O.SHL: Rule("T T", "T", _INTEGERS),
     O.SHR: Rule("T T", "T", _INTEGERS),
     **dict.fromkeys(COMPARISONS, Rule("T T", "bool", _ORDERED)),
+    **dict.fromkeys((O.EQ, O.NE), Rule("T T", "bool", _ORDERED | _COMPLEX)),
     O.SELECT: Rule("bool T T", "T", _ANY),
     O.BARRIER: Rule("", ""),
     **dict.fromkeys(REDUCTIONS, Rule("T", "T", _NUMBERS)),
+    O.REDUCE_ADD: Rule("T", "T", _NUMBERS | _COMPLEX),
     **dict.fromkeys(TRANSCENDENTALS, Rule("T", "T", _FLOATS)),
+    **dict.fromkeys(COMPLEX_FUNCTIONS, Rule("T", "T", _FLOATS | _COMPLEX)),
     **dict.fromkeys(ROUNDINGS, Rule("T", "T", _FLOATS)),
 }
 
@@ -324,7 +334,7 @@ def _constant(verifier: _Verifier, i: Instruction, scope: dict[int, DType]) -> N
     a, d = i.attribute, i.type
     if type(a) is not d.python and not (d.is_float and type(a) is int):
         raise verifier.refuse(i, f"the number must be one of {d}, got {a!r}")
-    if not d.is_float and not d.lowest <= a <= d.highest:  # type: ignore[operator]
+    if not d.is_inexact and not d.lowest <= a <= d.highest:  # type: ignore[operator]
         raise verifier.refuse(i, f"the number must fit {d}, got {a}")
     verifier.constants[i.result] = a
 
@@ -344,5 +354,24 @@ def _bitcast(verifier: _Verifier, i: Instruction, scope: dict[int, DType]) -> No
         raise verifier.refuse(i, f"both dtypes must be numbers of one width, got {source} to {i.type}")
 
 
-_EXTRA = {Opcode.CONSTANT: _constant, Opcode.CONVERT: _convert, Opcode.BITCAST: _bitcast}
+def _part(verifier: _Verifier, i: Instruction, scope: dict[int, DType]) -> None:
+    whole = scope[i.operands[0]]
+    if not whole.is_complex or whole.part is not i.type:
+        raise verifier.refuse(i, f"it must give the part of a complex dtype, got {whole} to {i.type}")
+
+
+def _pair(verifier: _Verifier, i: Instruction, scope: dict[int, DType]) -> None:
+    part = scope[i.operands[0]]
+    if i.type.part is not part:
+        raise verifier.refuse(i, f"its parts must be {i.type.part}, got {part}")
+
+
+_EXTRA = {
+    Opcode.CONSTANT: _constant,
+    Opcode.CONVERT: _convert,
+    Opcode.BITCAST: _bitcast,
+    Opcode.REAL: _part,
+    Opcode.IMAG: _part,
+    Opcode.PAIR: _pair,
+}
 _STRUCTURES = {Opcode.IF: _Verifier.verify_if, Opcode.LOOP: _Verifier.verify_loop}

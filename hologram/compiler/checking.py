@@ -31,6 +31,7 @@ MOST_INSTRUCTIONS = 20_000  # that a program may take on poisoned data: loops ma
 MARGIN = 8.0  # times what the runs within a promise are apart
 EPSILON = {f16: 2.0**-10, bf16: 2.0**-7, f32: 2.0**-23}
 EXACTLY = frozenset({Opcode.BITCAST, Opcode.CONSTANT, Opcode.SCALAR, Opcode.SELECT})  # the bits that came
+SUMS = frozenset({Opcode.ADD, Opcode.SUB, Opcode.MAD, Opcode.REDUCE_ADD})  # whose terms may cancel
 SMALLEST = {f16: 2.0**-14, bf16: 2.0**-126, f32: 2.0**-126}  # that is normal
 Results = dict[str, np.ndarray]
 
@@ -99,8 +100,10 @@ def poisoned(program: Program, number: int, finite: bool = False) -> Trial:
     return Trial(buffers, {s.name: _number(rng, s.dtype, special) for s in program.scalars}, grid)
 
 
-def _number(rng: np.random.Generator, dtype: DType, special: bool) -> int | float | bool:
+def _number(rng: np.random.Generator, dtype: DType, special: bool) -> complex | bool:
     """A scalar: those that count, such as a stride or a loop's step, are small."""
+    if dtype.is_complex:
+        return complex(*(_number(rng, dtype.part, special) for _ in range(2)))
     if not dtype.is_float:
         return bool(rng.integers(2)) if dtype.kind == "bool" else int(rng.integers(1, 6))
     return float(rng.choice([0.5, -1.5, 3.0, -0.0, math.inf, math.nan] if special else [0.5, -1.5, 3.0, 2.0]))
@@ -108,6 +111,9 @@ def _number(rng: np.random.Generator, dtype: DType, special: bool) -> int | floa
 
 def data(rng: np.random.Generator, dtype: DType, size: int, special: np.ndarray | None) -> np.ndarray:
     """Small numbers, and every sixth a special one, where there are any."""
+    if dtype.is_complex:
+        parts = None if special is None else special.view(dtype.part.numpy)
+        return data(rng, dtype.part, 2 * size, parts).view(dtype.numpy)
     if dtype.kind == "bool":
         return rng.random(size) < 0.5
     if dtype.is_float:
@@ -133,6 +139,8 @@ def _special(dtype: DType, *, positions: bool = False) -> np.ndarray:
     """Eight values at most; `positions` may be multiplied by a stride, which must not overflow."""
     if dtype.kind == "bool":
         return np.array([False, True])
+    if dtype.is_complex:
+        return _special(dtype.part).view(dtype.numpy)
     with np.errstate(over="ignore"):
         if dtype.is_float:
             return np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -2.5, 1e-40]).astype(dtype.numpy)
@@ -185,6 +193,8 @@ class _Reading:
             return (COMPUTE[Opcode.FMA](i.type, *operands),)
         if self.sign and i.opcode in self.promise.opcodes and i.type.is_float:
             return (self.wrong(i, operands, results[0]),)
+        if self.sign and i.opcode in self.promise.opcodes and i.type.is_complex:
+            return (self.wrong_complex(i, operands, results[0]),)
         if self.signed and i.opcode not in EXACTLY and i.types and i.type.is_float:
             return tuple(np.where(np.isnan(x), -x, x) for x in results)
         return results
@@ -223,6 +233,16 @@ class _Reading:
         unit = self.promise.ulp * EPSILON.get(i.type, 2.0**-52)
         smallest = np.where(scale == 0, 0.0, SMALLEST.get(i.type, 2.0**-1022))
         return (wide + signs * unit * np.maximum(scale, smallest)).astype(exact.dtype)
+
+    def wrong_complex(self, i: Instruction, operands: Any, exact: np.ndarray) -> np.ndarray:
+        """Likewise of complex numbers, in units of their magnitudes, or of those that they are made of."""
+        signs = self.rng.choice([-1.0, 1.0], (2, *exact.shape)) if self.sign == 2 else float(self.sign)
+        across, up = np.broadcast_to(signs, (2, *exact.shape))
+        wide = exact.astype(np.complex128)
+        sizes = [np.abs(x).max(initial=0.0) for x in operands] if i.opcode in SUMS else [0.0]
+        scale = np.maximum(np.abs(wide), max(sizes) * max(1, max(np.size(x) for x in operands)))
+        unit = self.promise.ulp * EPSILON.get(i.type.part, 2.0**-52)
+        return (wide + unit * scale * (across + 1j * up)).astype(exact.dtype)
 
     def overflowing(self, i: Instruction, terms: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
         """Where a part of a sum, or of a product, may be more than floats hold, or less."""
@@ -310,10 +330,11 @@ def _difference(
         return f"a lane misses {', '.join(beyond)}, which is guarded"
     for b in before.buffers:
         if b.name in results:
-            exact, *rest = [run[b.name] for run in runs]
+            part = b.dtype.part  # of complex numbers each part is compared
+            exact, *rest = [run[b.name].view(part.numpy) for run in runs]
             vague = [~_alike(exact, other) for other in rest[: len(open_ways)]]
-            got = _as_seen(results[b.name], b.dtype)
-            wrong = ~_agrees(got, exact, rest[len(open_ways) :], b.dtype, promise)
+            got = _as_seen(results[b.name], part)
+            wrong = ~_agrees(got, exact, rest[len(open_ways) :], part, promise)
             wrong &= ~np.logical_or.reduce([np.zeros_like(wrong), *vague])
             if wrong.any():
                 k = int(np.flatnonzero(wrong)[0])

@@ -27,6 +27,7 @@ from hologram.compiler.lowering.codes import HOLD
 from hologram.compiler.lowering.lower import WIDEN, refuse
 from hologram.compiler.lowering.nan_guards import NAN_GUARDS
 from hologram.compiler.lowering.paging import PAGE
+from hologram.compiler.lowering.parts import PART
 from hologram.compiler.lowering.unrolling import UNROLL
 from hologram.compiler.passes import Applied, Goal, Pass, Stage, programs, size
 from hologram.compiler.scheduling.split import SPREAD
@@ -43,6 +44,7 @@ else:  # needed where HOLOGRAM_CHECK asks for it
     checking = lazy.module("hologram.compiler.checking")
 
 PASSES: tuple[Pass, ...] = (
+    PART,
     HOLD,
     SPREAD,
     KNOWN,
@@ -136,7 +138,7 @@ def lower(program: Program, goal: Goal | Dialect) -> Program:
 
 
 def held(program: Program) -> Program:
-    """A program whose elements all have an arithmetic; see lowering/codes.py."""
+    """A program whose elements are real and all have an arithmetic; see lowering/parts.py and lowering/codes.py."""
     return run(Stage.HELD, program, Goal())
 
 

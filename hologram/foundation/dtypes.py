@@ -12,7 +12,7 @@ from hologram.foundation.errors import UnsupportedDType
 from hologram.foundation.frozen import frozen
 
 # DLDataTypeCode, by NumPy's name of a dtype or by its kind.
-_DLPACK = {"int": 0, "uint": 1, "float": 2, "bfloat16": 4, "bool": 6} | {
+_DLPACK = {"int": 0, "uint": 1, "float": 2, "bfloat16": 4, "complex": 5, "bool": 6} | {
     "float8_e3m4": 7, "float8_e4m3": 8, "float8_e4m3fn": 10, "float8_e5m2": 12,
 }  # fmt: skip
 
@@ -25,7 +25,7 @@ class DType:
     """
 
     name: str
-    kind: str  # "float", "int", "uint", "bool", or "index"
+    kind: str  # "float", "int", "uint", "bool", "complex", or "index"
     bits: int
     numpy_name: str
     mantissa: int = 0  # of floats: the bits of the fraction, as stored
@@ -63,18 +63,38 @@ class DType:
         return self.kind == "float"
 
     @cached_property
+    def is_complex(self) -> bool:
+        """Whether its elements are a real and an imaginary part, side by side in memory; each is a `part`."""
+        return self.kind == "complex"
+
+    @cached_property
+    def is_inexact(self) -> bool:
+        """Whether its elements are rounded numbers, which have derivatives."""
+        return self.is_float or self.is_complex
+
+    @cached_property
+    def part(self) -> DType:
+        """The dtype of the real and of the imaginary part: of a complex dtype a float, else the dtype itself."""
+        return _BY_NAME[f"f{self.bits // 2}"] if self.is_complex else self
+
+    @cached_property
+    def complex(self) -> DType:
+        """The complex dtype whose parts hold its numbers: of f64 c128, of others c64."""
+        return self if self.is_complex else c128 if self is f64 else c64
+
+    @cached_property
     def is_integer(self) -> bool:
         return self.kind in ("int", "uint")
 
     @cached_property
     def is_signed(self) -> bool:
         """Whether it has numbers below 0."""
-        return self.kind in ("int", "float", "index")
+        return self.kind in ("int", "float", "index", "complex")
 
     @cached_property
     def python(self) -> type[Number]:
         """The type of Python's numbers that are its elements: `d.python(0)` is its zero."""
-        return {"float": float, "bool": bool}.get(self.kind, int)
+        return {"float": float, "bool": bool, "complex": complex}.get(self.kind, int)
 
     @cached_property
     def lowest(self) -> Any:
@@ -156,7 +176,7 @@ def named(name: str) -> DType:
     return index if name == index.name else _BY_NAME[name]
 
 
-Number = bool | int | float  # what Python has for an element of any of them
+Number = bool | int | float  # what Python has for an element of any that is real
 
 f32 = DType("f32", "float", 32, "float32", 23)
 f16 = DType("f16", "float", 16, "float16", 10)
@@ -173,13 +193,17 @@ u64 = DType("u64", "uint", 64, "uint64")
 bool_ = DType("bool", "bool", 1, "bool")
 f8e4m3fn = DType("f8e4m3fn", "float", 8, "float8_e4m3fn", 3, computes=False, finite=True)
 f8e5m2 = DType("f8e5m2", "float", 8, "float8_e5m2", 2, computes=False)
+c64 = DType("c64", "complex", 64, "complex64")
+c128 = DType("c128", "complex", 128, "complex128")
 
 ALL = tuple(d for d in tuple(globals().values()) if isinstance(d, DType))
-COMPUTED = tuple(d for d in ALL if d.computes)
+COMPUTED = tuple(d for d in ALL if d.computes and not d.is_complex)  # the real ones that have an arithmetic
+COMPLEX = tuple(d for d in ALL if d.is_complex)
 STORED = tuple(d for d in ALL if not d.computes)
 FLOATS = tuple(d for d in COMPUTED if d.is_float)
 INTEGERS = tuple(d for d in COMPUTED if d.is_integer)
 NUMBERS = INTEGERS + FLOATS
+INEXACT = FLOATS + COMPLEX
 DISCRETE = (*INTEGERS, bool_)
 
 # The type of positions in Atlas programs: coordinates, extents, loop counters. As wide as the device needs (32 bits
@@ -200,7 +224,7 @@ def dtype(spec: Any) -> DType:
     """The DType named by a DType, a name ("f32", "float32"), a NumPy dtype or scalar type, or a Python type.
 
     Python's types mean what they do to NumPy: `float` is f64, `int` i64. Only where no dtype is given are floats f32.
-    Raises UnsupportedDType for anything else, None, complex numbers and strings included.
+    Raises UnsupportedDType for anything else, None and strings included.
     """
     if type(spec) is DType:
         return spec
@@ -226,7 +250,7 @@ def _by_spec(spec: Any) -> DType:
     return resolved
 
 
-_RANK = {"bool": 0, "uint": 1, "int": 2, "float": 3}
+_RANK = {"bool": 0, "uint": 1, "int": 2, "float": 3, "complex": 4}
 
 
 @lru_cache(maxsize=1024)
@@ -235,7 +259,8 @@ def promote(a: DType, b: DType) -> DType:
 
     Within a kind, and between signed and unsigned integers, as in the Python array API standard; u64 with a signed
     integer is refused, no integer dtype holds both. Between kinds the higher kind wins, as in PyTorch and JAX (i32
-    with f16 is f16): a GPU that lacks f64 must not meet it by accident. Dtypes without arithmetic promote to nothing.
+    with f16 is f16): a GPU that lacks f64 must not meet it by accident; but f64 with c64 is c128, which holds both.
+    Dtypes without arithmetic promote to nothing.
     """
     if a == b:
         return a
@@ -252,13 +277,15 @@ def promote(a: DType, b: DType) -> DType:
         if bits > 64:
             raise UnsupportedDType(f"no integer dtype holds both {a} and {b}: convert one of them first")
         return _BY_NAME[f"i{bits}"]
-    return a
+    return c128 if a.is_complex and b is f64 else a
 
 
-def weak(d: DType, number: bool | int | float) -> DType:
+def weak(d: DType, number: bool | int | float | complex) -> DType:
     """The dtype of a tensor of dtype `d` combined with a Python number: the tensor's, unless its kind is lower."""
     if isinstance(number, bool):
         return d
     if isinstance(number, int):
         return i64 if d.kind == "bool" else d
-    return d if d.is_float else f32
+    if isinstance(number, complex):
+        return d.complex
+    return d if d.is_inexact else f32

@@ -78,7 +78,7 @@ class Executor(Engine):
         """
         return tensors.constant(self, array, dtype)
 
-    def full(self, shape: int | Sequence[int], value: bool | int | float, dtype: Any = dtypes.f32) -> Tensor:
+    def full(self, shape: int | Sequence[int], value: complex, dtype: Any = dtypes.f32) -> Tensor:
         """A Tensor filled with a number."""
         return tensors.full(self, shape, value, dtype)
 

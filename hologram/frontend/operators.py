@@ -9,13 +9,14 @@ import numpy as np
 
 from hologram import opset
 from hologram.foundation.errors import UnsupportedDType
+from hologram.frontend.complex_numbers import with_complex
 from hologram.machine.strided import Strided
 from hologram.runtime.dispatch import Dispatch
 
 T = TypeVar("T", bound=Strided)  # Tensor, which stands above
 Binary: TypeAlias = Callable[[T, Any], T]
 
-KINDS = ("bool", "uint", "int", "float")  # each holds those before it
+KINDS = ("bool", "uint", "int", "float", "complex")  # each holds those before it
 
 
 def _unary(name: str) -> Callable[[T], T]:
@@ -52,15 +53,8 @@ def _operand(name: str, x: Any, other: Any) -> Any:
     ):  # a number like Python's, so that np.float64(0.1) * x has the dtype of x
         other = other.item()
     if isinstance(other, complex):
-        raise no_complex(name, other)
+        return with_complex((x, other), x.executor.tensor)[1]
     return other if isinstance(other, (Operators, bool, int, float)) else NotImplemented
-
-
-def no_complex(who: str, given: complex) -> UnsupportedDType:
-    """The error of a complex number among operands."""
-    return UnsupportedDType(
-        f"{who}: complex numbers are not supported, got {given!r}; keep real and imaginary parts in two tensors"
-    )
 
 
 def _assign(name: str) -> Binary[T]:

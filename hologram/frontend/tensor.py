@@ -17,8 +17,9 @@ from hologram.foundation import dtypes, lazy
 from hologram.foundation.dtypes import DType
 from hologram.foundation.errors import InteropError, ShapeError
 from hologram.frontend.array_protocol import ArrayProtocol
+from hologram.frontend.complex_numbers import Parts, castable, with_complex
 from hologram.frontend.methods import Methods
-from hologram.frontend.operators import Operators, no_complex
+from hologram.frontend.operators import Operators
 from hologram.frontend.values import host_values
 from hologram.machine.layout import Layout, hashable, indexed
 from hologram.opset.forms.default import Default
@@ -46,7 +47,7 @@ _COMMON = frozenset({0, 1})  # numbers worth a launch of their own where launche
 EXACT = 1 << 53  # up to which integers are floats as well, that f32 has room for
 
 
-class Tensor(View, ArrayProtocol, Operators, Methods):
+class Tensor(View, ArrayProtocol, Operators, Parts, Methods):
     """An n-dimensional array on a device: a Layout (dtype, shape, strides, offset) over a Buffer.
 
     Views (`reshape, permute, transpose, select, narrow, slice, expand, squeeze, unsqueeze, view_1d`, indexing with
@@ -130,7 +131,7 @@ class Tensor(View, ArrayProtocol, Operators, Methods):
 
     def astype(self, dtype: Any, *, copy: bool = True) -> Tensor:
         """Converted element by element; the tensor itself if it has the dtype and `copy` is false."""
-        wanted = dtypes.dtype(dtype)
+        wanted = castable(self.dtype, dtype)
         if wanted == self.dtype and not copy:
             return self
         dtype = self.executor.supported(wanted)
@@ -173,7 +174,7 @@ class Tensor(View, ArrayProtocol, Operators, Methods):
             raise InteropError(f"a {self.dtype} tensor cannot be seen as {np.dtype(dtype)} without a copy")
         return array.astype(dtype)
 
-    def item(self) -> bool | int | float:
+    def item(self) -> Any:
         """The only element, as a Python number."""
         if self.size != 1:
             raise ShapeError(f"item: a tensor of one element is needed, got shape {self.shape}")
@@ -272,7 +273,7 @@ def make_empty(engine: Engine, shape: tuple[int, ...], dtype: DType) -> Tensor:
 def full(
     engine: Engine,
     shape: int | Sequence[int],
-    value: bool | int | float,
+    value: complex,
     dtype: Any = dtypes.f32,
     who: str = "full",
 ) -> Tensor:
@@ -280,7 +281,7 @@ def full(
     return engine.dispatch(make_full, who, engine, sizes(shape, who), value, engine.supported(dtype, who))
 
 
-def make_full(engine: Engine, shape: tuple[int, ...], value: bool | int | float, dtype: DType) -> Tensor:
+def make_full(engine: Engine, shape: tuple[int, ...], value: complex, dtype: DType) -> Tensor:
     tensor = make_empty(engine, shape, dtype)
     if recordings:  # a launch is repeated, a number of the host's is not
         fill = opset.OPERATIONS["fill"]
@@ -337,8 +338,9 @@ def evaluated(
 
 
 def operands_of(engine: Engine, operation: Operation, operands: Sequence[Any]) -> list[Any]:
-    """Operands with arrays and buffers made tensors, NumPy's numbers Python's; refuses what is no operand."""
+    """Operands with arrays, buffers and complex numbers made tensors, NumPy's numbers Python's; refuses all others."""
     checked: list[Any] = []
+    operands = with_complex(operands, lambda values: constant(engine, values))
     for name, operand in zip(operation.operand_names(len(operands)), operands, strict=True):
         if isinstance(operand, Buffer):
             operand = as_tensor(operand)
@@ -356,8 +358,6 @@ def check_operand(operation: Operation, name: str, operand: Any, kind: type) -> 
     if not isinstance(operand, (kind, bool, int, float)) and not (
         operand is None and name in operation.optional
     ):
-        if isinstance(operand, complex):
-            raise no_complex(operation.name, operand)
         given = "None" if operand is None else type(operand).__name__
         raise TypeError(f"{operation.name}: {name} must be a Tensor or a number, got {given}")
 

@@ -34,7 +34,8 @@ def host_values(array: Any, dtype: Any) -> np.ndarray:
     elif dtype is None:
         raise UnsupportedDType(f"tensor: no integer dtype holds all of {values.tolist()}: name a float dtype")
     if dtype is None:
-        return values if known or own is not dtypes.f64 else values.astype(np.float32)
+        single = {dtypes.f64: np.float32, dtypes.c128: np.complex64}.get(own)
+        return values if known or single is None else values.astype(single)
     wanted = dtypes.dtype(dtype)
     if not known:
         return held(array, wanted, "tensor")

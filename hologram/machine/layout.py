@@ -123,6 +123,27 @@ class Layout:
         """Bytes from position 0 to the end of its last element."""
         return self.span[1] * self.dtype.itemsize
 
+    def parts(self) -> Layout:
+        """Of complex numbers: their parts along a new last axis."""
+        strides = (*(2 * s for s in self.strides), 1)
+        return replace(
+            self, dtype=self.dtype.part, shape=(*self.shape, 2), strides=strides, offset=2 * self.offset
+        )
+
+    def part(self, k: int) -> Layout:
+        """Of complex numbers: the real parts (0), or the imaginary ones (1)."""
+        return self.parts().select(-1, k)
+
+    def joined(self) -> Layout | None:
+        """The complex numbers whose parts lie side by side along the last axis; None where they do not."""
+        steps = (*self.strides[:-1], self.offset)
+        if self.strides[-1] != 1 or any(step % 2 for step in steps):
+            return None
+        *strides, offset = (step // 2 for step in steps)
+        return replace(
+            self, dtype=self.dtype.complex, shape=self.shape[:-1], strides=tuple(strides), offset=offset
+        )
+
     def permute(self, axes: Sequence[int]) -> Layout:
         order = tuple(normalize_axis(a, self.ndim, "permute") for a in axes)
         if sorted(order) != list(range(self.ndim)):

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from hologram.foundation.dtypes import NUMBERS, DType
+from hologram.foundation.dtypes import COMPLEX, NUMBERS, DType
 from hologram.foundation.errors import ShapeError
 from hologram.foundation.frozen import frozen
 from hologram.foundation.sizes import fixed_range
@@ -30,7 +30,7 @@ _TENSORDOTS = cases(
 )  # fmt: skip
 
 
-@composite(dtypes=NUMBERS, samples=_TENSORDOTS, ulp=4, absolute=64.0,
+@composite(dtypes=NUMBERS + COMPLEX, samples=_TENSORDOTS, ulp=4, absolute=64.0,
            reference=lambda x, y, axes=2: np.tensordot(x, y, axes))  # fmt: skip
 def tensordot(x, y, *, axes=2):
     """The sums of products over the last `axes` axes of x and the first of y, or over two sequences of axes."""
@@ -187,7 +187,7 @@ def _einsum_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
         yield Sample((tuple(array(rng, dtype, s, -3, 3) for s in shapes),), {"subscripts": subscripts})
 
 
-@declared(Einsum, dtypes=NUMBERS, samples=_einsum_samples, methods=False, ulp=4, absolute=64.0,
+@declared(Einsum, dtypes=NUMBERS + COMPLEX, samples=_einsum_samples, methods=False, ulp=4, absolute=64.0,
           reference=lambda tensors, subscripts: np.einsum(subscripts, *tensors))  # fmt: skip
 def einsum(tensors: Sequence[Any], *, subscripts):
     """Einstein's sum: `hg.einsum("ij,jk->ik", a, b)`; operands are contracted from the left, as matrix products."""

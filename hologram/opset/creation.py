@@ -13,7 +13,7 @@ import numpy as np
 
 from hologram.atlas.builder import Value, select
 from hologram.foundation import dtypes
-from hologram.foundation.dtypes import ALL, FLOATS, NUMBERS, DType, Number
+from hologram.foundation.dtypes import ALL, INEXACT, NUMBERS, DType, Number, c64, f32
 from hologram.foundation.errors import ShapeError, UnsupportedDType
 from hologram.foundation.frozen import frozen
 from hologram.machine.axes import integers, whole
@@ -137,12 +137,18 @@ def arange(at: tuple[Value, ...], *, start: Any, step: Any, dtype: str) -> Value
 
 
 def _linspace(*, start, stop, num=50, dtype=None, endpoint=True) -> dict[str, Any]:
-    start, stop = float(_number(start, "linspace: start")), float(_number(stop, "linspace: stop"))
+    start, stop = (x.item() if isinstance(x, np.generic) else x for x in (start, stop))
+    kind = c64 if isinstance(start, complex) or isinstance(stop, complex) else f32
+    if kind is f32:
+        start, stop = float(_number(start, "linspace: start")), float(_number(stop, "linspace: stop"))
     num = whole(num, "linspace: num")
     if num < 0:
         raise ShapeError(f"linspace: num must be at least 0, got {num}")
     step = (stop - start) / max(num - bool(endpoint), 1)
-    dtype = _named(dtypes.f32 if dtype is None else dtype, "linspace", FLOATS).name
+    wanted = _named(kind if dtype is None else dtype, "linspace", INEXACT)
+    if kind.is_complex and not wanted.is_complex:
+        raise UnsupportedDType(f"linspace: {wanted} cannot hold {start}, ..., {stop}")
+    dtype = wanted.name
     end = stop if endpoint and num > 1 else start + step * max(num - 1, 0)
     return {
         "start": start,
@@ -161,16 +167,21 @@ def _linspace_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample
         yield Sample(
             (), {"start": start, "stop": stop, "num": num, "endpoint": endpoint, "dtype": dtype.name}
         )
+    if dtype.is_complex:
+        yield Sample((), {"start": 1 - 2j, "stop": -3 + 1j, "num": 9, "dtype": dtype.name})
 
 
-@declared(Generated, asked=_linspace, dtypes=FLOATS, shape_of=_made, methods=False, ulp=2, absolute=16.0,
+@declared(Generated, asked=_linspace, dtypes=INEXACT, shape_of=_made, methods=False, ulp=2, absolute=16.0,
           scalars={"start": None, "end": None, "step": None, "last": dtypes.index}, samples=_linspace_samples,
           reference=lambda start, stop, num=50, endpoint=True, dtype=None: np.linspace(
               start, stop, num, endpoint))  # fmt: skip
 def linspace(at: tuple[Value, ...], *, start: Any, end: Any, step: Any, last: Any, dtype: str) -> Value:
     """`num` numbers at equal distances from start to stop, or, without the endpoint, to the one before it."""
     left = last - at[0]  # counted from the nearer end, so that both are exact
-    return select(at[0] < left, start + at[0].to(step.dtype) * step, end - left.to(step.dtype) * step)
+    part = step.dtype.part
+    return select(
+        at[0] < left, start + at[0].to(part).to(step.dtype) * step, end - left.to(part).to(step.dtype) * step
+    )
 
 
 def _eye(*, n_rows, n_cols=None, k=0, dtype=None) -> dict[str, Any]:

@@ -10,10 +10,11 @@ import numpy as np
 from hologram.atlas import builder as atlas
 from hologram.atlas.builder import Value, select
 from hologram.foundation import dtypes
-from hologram.foundation.dtypes import FLOATS
+from hologram.foundation.dtypes import FLOATS, INEXACT
 from hologram.foundation.errors import UnsupportedDType
 from hologram.opset.forms import types
 from hologram.opset.forms.accuracy import POLYNOMIAL, QUOTIENT
+from hologram.opset.forms.holomorphic import holomorphic
 from hologram.opset.forms.map import elementwise
 from hologram.opset.forms.numpy_elementwise import numpy_elementwise
 from hologram.opset.forms.samples import binary, unary
@@ -74,20 +75,77 @@ def atan2(y, x):
     return _angle(y, x)
 
 
+# Inverses of complex numbers are Kahan's, Branch Cuts for Complex Elementary Functions (1987): by square roots and
+# angles of parts, so that nothing cancels, and branch cuts are told apart by the signs of zeros.
+
+
+def _roots(z: Value) -> tuple[Value, Value]:
+    """The square roots of 1 - z and of 1 + z."""
+    x, y = atlas.real(z), atlas.imag(z)
+    return atlas.sqrt(atlas.pair(1.0 - x, -y)), atlas.sqrt(atlas.pair(1.0 + x, y))
+
+
+def _across(z: Value, w: Value) -> Value:
+    """The real part of a product with the first number's conjugate."""
+    return atlas.real(z) * atlas.real(w) + atlas.imag(z) * atlas.imag(w)
+
+
+def _asinh(z: Value, w: Value) -> Value:
+    """The number whose hyperbolic sine is `_across(z, w)`, which may overflow."""
+    half = _across(z, w * 0.5)
+    far = _with_sign(atlas.log(atlas.absolute(half)) + 2.0 * math.log(2.0), half)
+    return select(atlas.absolute(half) > 1e8, far, asinh(half * 2.0))
+
+
+def _turned_up(z: Value) -> Value:
+    """iz, by its parts."""
+    return atlas.pair(-atlas.imag(z), atlas.real(z))
+
+
+def _turned_down(z: Value) -> Value:
+    """-iz, by its parts."""
+    return atlas.pair(atlas.imag(z), -atlas.real(z))
+
+
+def _beside_one(x: Value) -> Value:
+    """sqrt((1 - x)(1 + x)); of complex numbers root by root, whose branch cuts are those of the inverse."""
+    if x.dtype.is_complex:
+        low, high = _roots(x)
+        return low * high
+    return atlas.sqrt((1.0 - x) * (1.0 + x))
+
+
 @numpy_elementwise(
-    types=types.floating, samples=unary(-1, 1), ulp=5, looser=(QUOTIENT, POLYNOMIAL), aten=("asin",),
-    gradient={"x": lambda cotangent, x: cotangent / atlas.sqrt((1.0 - x) * (1.0 + x))})  # fmt: skip
+    types=types.floating, dtypes=INEXACT, samples=unary(-1, 1), ulp=5, looser=(QUOTIENT, POLYNOMIAL), aten=("asin",),
+    gradient={"x": holomorphic(lambda cotangent, x: cotangent / _beside_one(x))})  # fmt: skip
 def asin(x):
-    """The angle in [-pi / 2, pi / 2] whose sine is x; NaN outside [-1, 1]."""
+    """The angle in [-pi / 2, pi / 2] whose sine is x; NaN outside [-1, 1]. Of complex numbers the whole plane."""
+    if x.dtype.is_complex:
+        low, high = _roots(x)
+        return atlas.pair(
+            _angle(atlas.real(x), _across(atlas.conjugate(low), high)), _asinh(_turned_up(low), high)
+        )
     return _angle(x, atlas.sqrt((1.0 - x) * (1.0 + x)))
 
 
 @numpy_elementwise(
-    types=types.floating, samples=unary(-1, 1), ulp=5, looser=(QUOTIENT, POLYNOMIAL), aten=("acos",),
-    gradient={"x": lambda cotangent, x: -cotangent / atlas.sqrt((1.0 - x) * (1.0 + x))})  # fmt: skip
+    types=types.floating, dtypes=INEXACT, samples=unary(-1, 1), ulp=5, looser=(QUOTIENT, POLYNOMIAL), aten=("acos",),
+    gradient={"x": holomorphic(lambda cotangent, x: -cotangent / _beside_one(x))})  # fmt: skip
 def acos(x):
-    """The angle in [0, pi] whose cosine is x; NaN outside [-1, 1]."""
+    """The angle in [0, pi] whose cosine is x; NaN outside [-1, 1]. Of complex numbers the whole plane."""
+    if x.dtype.is_complex:
+        low, high = _roots(x)
+        return atlas.pair(_angle(atlas.real(low), atlas.real(high)) * 2.0, _asinh(_turned_up(high), low))
     return _angle(atlas.sqrt((1.0 - x) * (1.0 + x)), x)
+
+
+def _beside_i(x: Value) -> Value:
+    """sqrt(1 + x^2)."""
+    return _beside_one(_turned_up(x)) if x.dtype.is_complex else atlas.sqrt(1.0 + x * x)
+
+
+def _cosh_of(x: Value) -> Value:
+    return atlas.cos(_turned_up(x)) if x.dtype.is_complex else _cosh(x)
 
 
 def _cosh(x: Value) -> Value:
@@ -96,10 +154,12 @@ def _cosh(x: Value) -> Value:
 
 
 @numpy_elementwise(
-    types=types.floating, samples=unary(-100, 100), ulp=6, looser=(QUOTIENT, POLYNOMIAL), aten=("sinh",),
-    gradient={"x": lambda cotangent, x: cotangent * _cosh(x)})  # fmt: skip
+    types=types.floating, dtypes=INEXACT, samples=unary(-100, 100), ulp=6, looser=(QUOTIENT, POLYNOMIAL),
+    aten=("sinh",), gradient={"x": holomorphic(lambda cotangent, x: cotangent * _cosh_of(x))})  # fmt: skip
 def sinh(x):
     """The hyperbolic sine, (exp(x) - exp(-x)) / 2."""
+    if x.dtype.is_complex:
+        return _turned_down(atlas.sin(_turned_up(x)))
     magnitude = atlas.absolute(x)
     less = atlas.expm1(magnitude)
     half = atlas.exp(magnitude * 0.5)  # its square overflows only where the result does
@@ -107,40 +167,64 @@ def sinh(x):
 
 
 @numpy_elementwise(
-    types=types.floating, samples=unary(-100, 100), ulp=6, looser=(QUOTIENT, POLYNOMIAL), aten=("cosh",),
-    gradient={"x": lambda cotangent, x: cotangent * sinh(x)})  # fmt: skip
+    types=types.floating, dtypes=INEXACT, samples=unary(-100, 100), ulp=6, looser=(QUOTIENT, POLYNOMIAL),
+    aten=("cosh",), gradient={"x": holomorphic(lambda cotangent, x: cotangent * sinh(x))})  # fmt: skip
 def cosh(x):
     """The hyperbolic cosine, (exp(x) + exp(-x)) / 2."""
-    return _cosh(x)
+    return _cosh_of(x)
 
 
 @numpy_elementwise(
-    types=types.floating, samples=unary(-50, 50), ulp=5, looser=(QUOTIENT, POLYNOMIAL), aten=("asinh",),
-    gradient={"x": lambda cotangent, x: cotangent / atlas.sqrt(1.0 + x * x)})  # fmt: skip
+    types=types.floating, dtypes=INEXACT, samples=unary(-50, 50), ulp=5, looser=(QUOTIENT, POLYNOMIAL),
+    aten=("asinh",), gradient={"x": holomorphic(lambda cotangent, x: cotangent / _beside_i(x))})  # fmt: skip
 def asinh(x):
     """The number whose hyperbolic sine is x."""
+    if x.dtype.is_complex:
+        return _turned_down(asin(_turned_up(x)))
     y = atlas.absolute(x)
     near = atlas.log1p(y + y * y / (1.0 + atlas.sqrt(y * y + 1.0)))
     return _with_sign(select(y < 1e8, near, atlas.log(y) + math.log(2.0)), x)
 
 
 @numpy_elementwise(
-    types=types.floating, samples=unary(1, 50), ulp=5, looser=(QUOTIENT, POLYNOMIAL), aten=("acosh",),
-    gradient={"x": lambda cotangent, x: cotangent / (atlas.sqrt(x - 1.0) * atlas.sqrt(x + 1.0))})  # fmt: skip
+    types=types.floating, dtypes=INEXACT, samples=unary(1, 50), ulp=5, looser=(QUOTIENT, POLYNOMIAL), aten=("acosh",),
+    gradient={"x": holomorphic(
+        lambda cotangent, x: cotangent / (atlas.sqrt(x - 1.0) * atlas.sqrt(x + 1.0)))})  # fmt: skip
 def acosh(x):
-    """The number at least 0 whose hyperbolic cosine is x; NaN below 1."""
+    """The number at least 0 whose hyperbolic cosine is x; NaN below 1. Of complex numbers the whole plane."""
+    if x.dtype.is_complex:
+        low, high = (atlas.sqrt(atlas.pair(atlas.real(x) + one, atlas.imag(x))) for one in (-1.0, 1.0))
+        return atlas.pair(_asinh(low, high), _angle(atlas.imag(low), atlas.real(high)) * 2.0)
     above = x - 1.0
     near = atlas.log1p(above + atlas.sqrt(above) * atlas.sqrt(above + 2.0))
     return select(x > 1e8, atlas.log(x) + math.log(2.0), near)
 
 
 @numpy_elementwise(
-    types=types.floating, samples=unary(-1, 1), ulp=5, looser=(QUOTIENT, POLYNOMIAL), aten=("atanh",),
-    gradient={"x": lambda cotangent, x: cotangent / ((1.0 - x) * (1.0 + x))})  # fmt: skip
+    types=types.floating, dtypes=INEXACT, samples=unary(-1, 1), ulp=5, looser=(QUOTIENT, POLYNOMIAL), aten=("atanh",),
+    gradient={"x": holomorphic(lambda cotangent, x: cotangent / ((1.0 - x) * (1.0 + x)))})  # fmt: skip
 def atanh(x):
-    """The number whose hyperbolic tangent is x; infinite at 1 and -1, NaN beyond."""
+    """The number whose hyperbolic tangent is x; infinite at 1 and -1, NaN beyond, but of complex numbers."""
+    if x.dtype.is_complex:
+        return _turned_down(atlas.atan(_turned_up(x)))
     y = atlas.absolute(x)
     return _with_sign(atlas.log1p(y / (1.0 - y) * 2.0) * 0.5, x)
+
+
+def direction(z: Value) -> tuple[Value, Value]:
+    """The parts of a complex number over its magnitude; 0 at 0."""
+    x, y = atlas.real(z), atlas.imag(z)
+    largest = atlas.maximum(atlas.absolute(x), atlas.absolute(y))
+    largest = select(largest == 0.0, 1.0, largest)  # so that no square overflows
+    across, up = (
+        select(
+            atlas.absolute(v) == math.inf, _with_sign(largest.builder.constant(1.0, v.dtype), v), v / largest
+        )
+        for v in (x, y)
+    )
+    length = atlas.sqrt(across * across + up * up)
+    length = select(length == 0.0, 1.0, length)
+    return across / length, up / length
 
 
 def _share(cotangent: Value, side: Value, length: Value) -> Value:

@@ -10,7 +10,7 @@ import numpy as np
 from hologram.atlas.builder import Value, select
 from hologram.atlas.opcodes import Opcode
 from hologram.foundation import dtypes
-from hologram.foundation.dtypes import ALL, NUMBERS, DType
+from hologram.foundation.dtypes import ALL, COMPLEX, NUMBERS, DType
 from hologram.foundation.errors import ShapeError, UnsupportedDType
 from hologram.foundation.frozen import frozen
 from hologram.machine.axes import normalize_axis
@@ -239,6 +239,11 @@ class ScatterAdd(Indexed):
 
     def plan(self, inputs: Inputs, outputs: Layouts, attributes: Attributes, target: Target) -> Plan:
         self.check_outputs(self.infer(inputs, attributes), outputs)
+        if outputs[0].dtype.is_complex:  # the parts are added up each for itself
+            x, index, source = (i for i in inputs if isinstance(i, Layout))
+            index = index.unsqueeze(index.ndim).expand((*index.shape, 2))
+            dim = normalize_axis(attributes["dim"], x.ndim, self.name)
+            return self.plan((x.parts(), index, source.parts()), (outputs[0].parts(),), {"dim": dim}, target)
         dtype = outputs[0].dtype.computed
         if dtype not in ATOMIC or target.limits.serial_workgroups:
             return updates.plan(inputs, outputs, attributes["dim"], _sum, Opcode.REDUCE_ADD, target)
@@ -253,7 +258,8 @@ class ScatterAdd(Indexed):
 scatter_add = register(
     ScatterAdd(
         name="scatter_add", function=_scatter_add, reference=_scatter_add_reference, samples=_scatter_add_samples,
-        shape_of=scatter_shape, dtypes=NUMBERS, over="index", base="x", ulp=4, absolute=16.0, aten=("scatter_add",),
+        shape_of=scatter_shape, dtypes=NUMBERS + COMPLEX, over="index", base="x", ulp=4, absolute=16.0,
+        aten=("scatter_add",),
         gradient={
             "x": lambda cotangent: cotangent,
             "source": _gathered,

@@ -11,7 +11,7 @@ import numpy as np
 from hologram.atlas import builder as atlas
 from hologram.atlas.builder import Value, select
 from hologram.foundation import dtypes
-from hologram.foundation.dtypes import COMPUTED, DISCRETE, INTEGERS, NUMBERS, STORED, DType
+from hologram.foundation.dtypes import COMPLEX, COMPUTED, DISCRETE, INTEGERS, NUMBERS, STORED, DType
 from hologram.foundation.frozen import frozen
 from hologram.opset.forms import types
 from hologram.opset.forms.map import Elementwise, elementwise
@@ -51,11 +51,11 @@ def _held(number: int, beside: Any) -> int | float:
     return number if fits else math.inf if number > 0 else -math.inf
 
 
-def comparison(aten: str) -> Callable[[Callable[..., Any]], Operation]:
+def comparison(aten: str, kinds: tuple[DType, ...] = COMPUTED) -> Callable[[Callable[..., Any]], Operation]:
     """Declares a comparison."""
     names = (f"{aten}.Tensor", f"{aten}.Scalar")
     return numpy_elementwise(
-        Comparison, types=types.comparison, dtypes=COMPUTED, samples=binary(-2, 2), aten=names
+        Comparison, types=types.comparison, dtypes=kinds, samples=binary(-2, 2), aten=names
     )
 
 
@@ -63,13 +63,13 @@ def _ordered(x: Value) -> Value:
     return x.to(dtypes.u32) if x.dtype.kind == "bool" else x
 
 
-@comparison("eq")
+@comparison("eq", COMPUTED + COMPLEX)
 def equal(x, y):
     """x == y."""
     return x == y
 
 
-@comparison("ne")
+@comparison("ne", COMPUTED + COMPLEX)
 def not_equal(x, y):
     """x != y; true where either is NaN."""
     return x != y
@@ -99,21 +99,25 @@ def greater_equal(x, y):
     return _ordered(x) >= _ordered(y)
 
 
-@numpy_elementwise(types=types.comparison, dtypes=COMPUTED, aten=("isnan",))
+@numpy_elementwise(types=types.comparison, dtypes=COMPUTED + COMPLEX, aten=("isnan",))
 def isnan(x):
     """Whether x is NaN."""
     return x != x
 
 
-@numpy_elementwise(types=types.comparison, dtypes=COMPUTED, aten=("isinf",))
+@numpy_elementwise(types=types.comparison, dtypes=COMPUTED + COMPLEX, aten=("isinf",))
 def isinf(x):
-    """Whether x is infinite."""
+    """Whether x is infinite; of a complex number, whether a part is."""
+    if x.dtype.is_complex:
+        return isinf(atlas.real(x)) | isinf(atlas.imag(x))
     return atlas.absolute(x) == math.inf if x.dtype.is_float else x != x
 
 
-@numpy_elementwise(types=types.comparison, dtypes=COMPUTED, aten=("isfinite",))
+@numpy_elementwise(types=types.comparison, dtypes=COMPUTED + COMPLEX, aten=("isfinite",))
 def isfinite(x):
     """Whether x is neither infinite nor NaN."""
+    if x.dtype.is_complex:
+        return isfinite(atlas.real(x)) & isfinite(atlas.imag(x))
     return atlas.absolute(x) < math.inf if x.dtype.is_float else x == x
 
 
@@ -129,7 +133,7 @@ def _where_reference(condition, x, y):
     return np.where(np.asarray(condition).astype(bool), x, y)
 
 
-@elementwise(types=types.choice, dtypes=NUMBERS + STORED, reference=_where_reference, samples=_where_samples,
+@elementwise(types=types.choice, dtypes=NUMBERS + COMPLEX + STORED, reference=_where_reference, samples=_where_samples,
              aten=("where.self",))  # fmt: skip
 def where(condition, x, y):
     """x where the condition holds (is not 0), else y."""
@@ -139,25 +143,33 @@ def where(condition, x, y):
 # Logic and bits.
 
 
-@numpy_elementwise(types=types.logical, dtypes=COMPUTED, samples=binary(-1, 1), aten=("logical_and",))
+@numpy_elementwise(
+    types=types.logical, dtypes=COMPUTED + COMPLEX, samples=binary(-1, 1), aten=("logical_and",)
+)
 def logical_and(x, y):
     """Whether both are true (not 0)."""
     return x & y
 
 
-@numpy_elementwise(types=types.logical, dtypes=COMPUTED, samples=binary(-1, 1), aten=("logical_or",))
+@numpy_elementwise(
+    types=types.logical, dtypes=COMPUTED + COMPLEX, samples=binary(-1, 1), aten=("logical_or",)
+)
 def logical_or(x, y):
     """Whether either is true (not 0)."""
     return x | y
 
 
-@numpy_elementwise(types=types.logical, dtypes=COMPUTED, samples=binary(-1, 1), aten=("logical_xor",))
+@numpy_elementwise(
+    types=types.logical, dtypes=COMPUTED + COMPLEX, samples=binary(-1, 1), aten=("logical_xor",)
+)
 def logical_xor(x, y):
     """Whether exactly one is true (not 0)."""
     return x ^ y
 
 
-@numpy_elementwise(types=types.logical, dtypes=COMPUTED, samples=unary(-1, 1), aten=("logical_not",))
+@numpy_elementwise(
+    types=types.logical, dtypes=COMPUTED + COMPLEX, samples=unary(-1, 1), aten=("logical_not",)
+)
 def logical_not(x):
     """Whether it is false (0)."""
     return ~x

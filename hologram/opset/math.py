@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from hologram.atlas import builder as atlas
 from hologram.atlas.builder import Value, select
 from hologram.foundation import dtypes
-from hologram.foundation.dtypes import COMPUTED, NUMBERS, DType, Number
-from hologram.foundation.frozen import frozen
-from hologram.machine.layout import Layout
+from hologram.foundation.dtypes import COMPLEX, COMPUTED, INEXACT, NUMBERS
+from hologram.opset import functions
 from hologram.opset.forms import types
 from hologram.opset.forms.accuracy import POLYNOMIAL, QUOTIENT
-from hologram.opset.forms.map import Elementwise, elementwise
+from hologram.opset.forms.holomorphic import holomorphic
+from hologram.opset.forms.map import elementwise
 from hologram.opset.forms.numpy_elementwise import numpy_elementwise
-from hologram.opset.forms.operation import Attributes, Inputs
 from hologram.opset.forms.samples import binary, ternary, unary
 
 
 @numpy_elementwise(
-    types=types.same, dtypes=COMPUTED, ulp=0.5, aten=("add.Tensor",), out_names=("vector_add", "scalar_add")
+    types=types.same,
+    dtypes=COMPUTED + COMPLEX,
+    ulp=0.5,
+    aten=("add.Tensor",),
+    out_names=("vector_add", "scalar_add"),
 )
 def add(x, y):
     """x + y; of bools, whether either is true."""
@@ -30,7 +32,11 @@ def add(x, y):
 
 
 @numpy_elementwise(
-    types=types.number, dtypes=NUMBERS, ulp=0.5, aten=("sub.Tensor",), out_names=("vector_sub", "scalar_sub")
+    types=types.number,
+    dtypes=NUMBERS + COMPLEX,
+    ulp=0.5,
+    aten=("sub.Tensor",),
+    out_names=("vector_sub", "scalar_sub"),
 )
 def subtract(x, y):
     """x - y."""
@@ -38,7 +44,11 @@ def subtract(x, y):
 
 
 @numpy_elementwise(
-    types=types.same, dtypes=COMPUTED, ulp=0.5, aten=("mul.Tensor",), out_names=("vector_mul", "scalar_mul")
+    types=types.same,
+    dtypes=COMPUTED + COMPLEX,
+    ulp=0.5,
+    aten=("mul.Tensor",),
+    out_names=("vector_mul", "scalar_mul"),
 )
 def multiply(x, y):
     """x * y; of bools, whether both are true."""
@@ -47,7 +57,7 @@ def multiply(x, y):
 
 @numpy_elementwise(
     types=types.floating,
-    dtypes=NUMBERS,
+    dtypes=NUMBERS + COMPLEX,
     ulp=0.5,
     looser=(QUOTIENT,),
     aten=("div.Tensor",),
@@ -107,54 +117,6 @@ def fmod(x, y):
     return x % y
 
 
-def _pow_reference(x, y):
-    if np.asarray(x).dtype.kind in "iu":
-        base, exponent = np.broadcast_arrays(x, y)
-        kept = np.power(base, np.where(exponent < 0, 0, exponent).astype(base.dtype))
-        inverse = np.where(base == 1, 1, np.where(base == -1, np.where(exponent % 2, -1, 1), 0)).astype(
-            base.dtype
-        )
-        return np.where(exponent < 0, inverse, kept)
-    return np.power(x, y)
-
-
-def _refuse_negative(x: Any, exponent: Any) -> None:
-    """Raises ValueError for integers to the power of a negative integer that is a number, as NumPy does."""
-    dtype = getattr(x, "dtype", None)
-    if type(exponent) is int and exponent < 0 and isinstance(dtype, DType) and dtype.is_integer:
-        raise ValueError(
-            f"pow: Integers to negative integer powers are not allowed, got {dtype} to the {exponent}"
-        )
-
-
-@frozen(eq=False, repr=False)
-class Power(Elementwise):
-    """Kernels know exponents that products, roots and quotients make: a thirtieth of the cost of a general power."""
-
-    @property
-    def hands_numbers_on(self) -> bool:
-        return False
-
-    def writes(self, name: str, number: Number) -> bool:
-        return name == "y" and abs(number) <= 64 and (number == int(number) or number in (-0.5, 0.5, 1.5))
-
-    def infer(self, inputs: Inputs, attributes: Attributes) -> tuple[Layout, ...]:
-        if self is pow_:  # its derivatives are of this form too
-            _refuse_negative(*inputs)
-        return super().infer(inputs, attributes)
-
-
-@numpy_elementwise(
-    Power, types=types.number, dtypes=NUMBERS, reference=_pow_reference, samples=binary(-4, 9, second=(-3, 7)),
-    ulp=2, looser=(QUOTIENT,), aten=("pow.Tensor_Tensor", "pow.Tensor_Scalar"), out_names=("vector_pow",))  # fmt: skip
-def pow_(x, y):
-    """x to the power y. Integers wrap.
-
-    A negative integer number as the exponent of integers raises ValueError; in a tensor it gives 0 unless x is 1 or -1.
-    """
-    return atlas.power(x, y)
-
-
 @numpy_elementwise(types=types.same, dtypes=COMPUTED, aten=("minimum",), out_names=("vector_min",))
 def minimum(x, y):
     """The smaller; NaN if either is."""
@@ -169,48 +131,83 @@ def maximum(x, y):
 
 def signed(cotangent, x):
     """The cotangent of a magnitude as that of the number; 0 at 0, where there is no derivative."""
+    if x.dtype.is_complex:
+        across, up = functions.direction(x)
+        return atlas.pair(cotangent * across, cotangent * up)
     return select(x > 0.0, cotangent, select(x < 0.0, -cotangent, select(x == 0.0, 0.0, x)))
 
 
 @numpy_elementwise(
-    types=types.number, dtypes=NUMBERS, aten=("abs",), out_names=("vector_abs",), gradient={"x": signed}
-)
+    types=types.magnitude, dtypes=NUMBERS + COMPLEX, aten=("abs",), out_names=("vector_abs",), parts_ulp=4,
+    gradient={"x": signed})  # fmt: skip
 def abs_(x):
     """The magnitude; the lowest integer stays itself."""
+    if x.dtype.is_complex:
+        return functions.hypot(atlas.real(x), atlas.imag(x))
     return atlas.absolute(x) if x.dtype.is_signed else x
 
 
-@numpy_elementwise(types=types.number, dtypes=NUMBERS, aten=("neg",), out_names=("vector_neg",))
+@numpy_elementwise(types=types.number, dtypes=NUMBERS + COMPLEX, aten=("neg",), out_names=("vector_neg",))
 def negative(x):
     """-x; unsigned integers wrap."""
     return -x
 
 
-@numpy_elementwise(types=types.number, dtypes=NUMBERS, aten=("positive",))
+@numpy_elementwise(types=types.number, dtypes=NUMBERS + COMPLEX, aten=("positive",))
 def positive(x):
     """x, copied."""
     return x
 
 
-@numpy_elementwise(
-    types=types.number, dtypes=NUMBERS,
-    gradient={"x": None})  # fmt: skip
+def _across(cotangent, x, result):
+    """Of real numbers 0; of a complex one what turns it, over its magnitude."""
+    if not x.dtype.is_complex:
+        return None
+    along = atlas.real(cotangent) * atlas.real(result) + atlas.imag(cotangent) * atlas.imag(result)
+    magnitude = functions.hypot(atlas.real(x), atlas.imag(x))
+    return select(x == 0.0, 0.0, (cotangent - result * along.to(x.dtype)) / magnitude.to(x.dtype))
+
+
+def _sign_reference(x):
+    """NumPy's is wrong where the magnitude overflows, and has no direction of infinities."""
+    if not np.iscomplexobj(x):
+        return np.sign(x)
+    parts = np.stack([x.real, x.imag])
+    parts = np.where(
+        np.isinf(parts), np.sign(parts), np.where(np.isinf(parts).any(axis=0) & (parts == parts), 0, parts)
+    )
+    largest = np.max(np.abs(parts), axis=0)
+    across, up = parts / np.where(largest == 0, 1, largest)
+    return (across + 1j * up) / np.where(largest == 0, 1, np.hypot(across, up))
+
+
+@elementwise(types=types.number, dtypes=NUMBERS + COMPLEX, parts_ulp=4, gradient={"x": _across}, samples=unary(),
+             reference=_sign_reference)  # fmt: skip
 def sign(x):
-    """-1, 0 or 1; NaN stays NaN, -0.0 gives 0.0."""
+    """-1, 0 or 1; NaN stays NaN, -0.0 gives 0.0. Of a complex number it over its magnitude, of 0 0."""
+    if x.dtype.is_complex:
+        return atlas.pair(*functions.direction(x))
     if not x.dtype.is_signed:
         return select(x > 0, 1, x)
     return select(x > 0, 1, select(x < 0, -1, select(x == 0, 0, x)))
 
 
-@numpy_elementwise(types=types.number, dtypes=NUMBERS, ulp=0.5, aten=("square",))
+@numpy_elementwise(types=types.number, dtypes=NUMBERS + COMPLEX, ulp=0.5, aten=("square",))
 def square(x):
     """x * x."""
     return x * x
 
 
-@numpy_elementwise(
-    types=types.floating, ulp=0.5, looser=(QUOTIENT,), aten=("reciprocal",),
-    gradient={"x": lambda cotangent, result: -cotangent * result * result})  # fmt: skip
+def _reciprocal_reference(x):
+    """NumPy's overflows on the way for the largest complex numbers."""
+    finite = np.isfinite(x) & np.iscomplexobj(x)
+    return np.where(finite, np.reciprocal(np.where(finite, x, 1) * 0.25) * 0.25, np.reciprocal(x))
+
+
+@elementwise(
+    types=types.floating, dtypes=INEXACT, ulp=0.5, looser=(QUOTIENT,), aten=("reciprocal",), samples=unary(),
+    reference=_reciprocal_reference,
+    gradient={"x": holomorphic(lambda cotangent, result: -cotangent * result * result)})  # fmt: skip
 def reciprocal(x):
     """1 / x."""
     return 1.0 / x
@@ -263,49 +260,12 @@ def clip(x, min=None, max=None):
     return x if max is None else atlas.minimum(x, max)
 
 
-# Rounding.
-
-
-def _rounding(function):
-    return lambda x: x if np.asarray(x).dtype.kind in "iu" else function(x)
-
-
-@elementwise(
-    types=types.number, dtypes=NUMBERS, reference=_rounding(np.floor), samples=unary(), aten=("floor",)
-)
-def floor(x):
-    """The largest integer not above x."""
-    return atlas.floor(x) if x.dtype.is_float else x
-
-
-@elementwise(
-    types=types.number, dtypes=NUMBERS, reference=_rounding(np.ceil), samples=unary(), aten=("ceil",)
-)
-def ceil(x):
-    """The smallest integer not below x."""
-    return atlas.ceil(x) if x.dtype.is_float else x
-
-
-@elementwise(
-    types=types.number, dtypes=NUMBERS, reference=_rounding(np.round), samples=unary(), aten=("round",)
-)
-def round_(x):
-    """The nearest integer, halves to even."""
-    return atlas.round_(x) if x.dtype.is_float else x
-
-
-@elementwise(
-    types=types.number, dtypes=NUMBERS, reference=_rounding(np.trunc), samples=unary(), aten=("trunc",)
-)
-def trunc(x):
-    """The integer part."""
-    return atlas.trunc(x) if x.dtype.is_float else x
-
-
 # Functions.
 
 
-@numpy_elementwise(types=types.floating, dtypes=NUMBERS, ulp=0.5, looser=(QUOTIENT,), aten=("sqrt",))
+@numpy_elementwise(
+    types=types.floating, dtypes=NUMBERS + COMPLEX, ulp=0.5, looser=(QUOTIENT,), aten=("sqrt",)
+)
 def sqrt(x):
     """The square root; NaN below 0."""
     return atlas.sqrt(x)
@@ -319,68 +279,88 @@ def rsqrt(x):
 
 
 @numpy_elementwise(
-    types=types.floating, dtypes=NUMBERS, samples=unary(-80, 80), ulp=2, aten=("exp",),
+    types=types.floating, dtypes=NUMBERS + COMPLEX, samples=unary(-80, 80), ulp=2, aten=("exp",),
     looser=(POLYNOMIAL,))  # fmt: skip
 def exp(x):
     """e to the power x."""
     return atlas.exp(x)
 
 
-@numpy_elementwise(types=types.floating, samples=unary(-80, 80), ulp=2, aten=("exp2",), looser=(POLYNOMIAL,))
+@numpy_elementwise(
+    types=types.floating, dtypes=INEXACT, ulp=2, aten=("exp2",), looser=(POLYNOMIAL,), parts_ulp=100,
+    samples=lambda rng, d: unary(-80, 80, special=not d.is_complex)(rng, d))  # fmt: skip
 def exp2(x):
     """2 to the power x."""
     return atlas.exp2(x)
 
 
-@numpy_elementwise(types=types.floating, samples=unary(-30, 30), ulp=3, aten=("expm1",))
+@numpy_elementwise(types=types.floating, dtypes=INEXACT, samples=unary(-30, 30), ulp=3, aten=("expm1",))
 def expm1(x):
     """exp(x) - 1, exact near 0."""
     return atlas.expm1(x)
 
 
-@numpy_elementwise(types=types.floating, samples=unary(0, 99), ulp=2, aten=("log",), looser=(POLYNOMIAL,))
+@numpy_elementwise(
+    types=types.floating, dtypes=INEXACT, samples=unary(0, 99), ulp=2, aten=("log",), looser=(POLYNOMIAL,)
+)
 def log(x):
     """The natural logarithm; NaN below 0, minus infinity at 0."""
     return atlas.log(x)
 
 
-@numpy_elementwise(types=types.floating, samples=unary(0, 99), ulp=2, aten=("log2",), looser=(POLYNOMIAL,))
+@numpy_elementwise(
+    types=types.floating, dtypes=INEXACT, samples=unary(0, 99), ulp=2, aten=("log2",), looser=(POLYNOMIAL,)
+)
 def log2(x):
     """The logarithm to base 2."""
     return atlas.log2(x)
 
 
-@numpy_elementwise(types=types.floating, samples=unary(0, 99), ulp=3, aten=("log10",), looser=(POLYNOMIAL,))
+@numpy_elementwise(
+    types=types.floating, dtypes=INEXACT, samples=unary(0, 99), ulp=3, aten=("log10",), looser=(POLYNOMIAL,)
+)
 def log10(x):
     """The logarithm to base 10."""
     return atlas.log(x) * (1.0 / math.log(10.0))
 
 
-@numpy_elementwise(types=types.floating, samples=unary(-0.99, 30), ulp=3, aten=("log1p",))
+def _log1p_reference(x):
+    """NumPy's overflows for large complex numbers."""
+    return np.where(np.abs(x) < 0.5, np.log1p(x), np.log(1 + x)) if np.iscomplexobj(x) else np.log1p(x)
+
+
+@elementwise(types=types.floating, dtypes=INEXACT, samples=unary(-0.99, 30), ulp=3, aten=("log1p",),
+             reference=_log1p_reference)  # fmt: skip
 def log1p(x):
     """log(1 + x), exact near 0."""
     return atlas.log1p(x)
 
 
-@numpy_elementwise(types=types.floating, samples=unary(-50, 50), ulp=2, aten=("sin",), looser=(POLYNOMIAL,))
+@numpy_elementwise(
+    types=types.floating, dtypes=INEXACT, samples=unary(-50, 50), ulp=2, aten=("sin",), looser=(POLYNOMIAL,)
+)
 def sin(x):
     """The sine of x radians."""
     return atlas.sin(x)
 
 
-@numpy_elementwise(types=types.floating, samples=unary(-50, 50), ulp=2, aten=("cos",), looser=(POLYNOMIAL,))
+@numpy_elementwise(
+    types=types.floating, dtypes=INEXACT, samples=unary(-50, 50), ulp=2, aten=("cos",), looser=(POLYNOMIAL,)
+)
 def cos(x):
     """The cosine of x radians."""
     return atlas.cos(x)
 
 
-@numpy_elementwise(types=types.floating, samples=unary(-50, 50), ulp=3, aten=("tan",), looser=(QUOTIENT,))
+@numpy_elementwise(
+    types=types.floating, dtypes=INEXACT, samples=unary(-50, 50), ulp=3, aten=("tan",), looser=(QUOTIENT,)
+)
 def tan(x):
     """The tangent of x radians."""
     return atlas.tan(x)
 
 
-@numpy_elementwise(types=types.floating, ulp=3, aten=("atan",), looser=(POLYNOMIAL,))
+@numpy_elementwise(types=types.floating, dtypes=INEXACT, ulp=3, aten=("atan",), looser=(POLYNOMIAL,))
 def atan(x):
     """The angle in radians whose tangent is x."""
     return atlas.atan(x)

@@ -12,13 +12,15 @@ import numpy as np
 from hologram.atlas.builder import Builder
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, Program
-from hologram.foundation.dtypes import NUMBERS, DType
+from hologram.foundation.dtypes import COMPLEX, INEXACT, NUMBERS, DType
 from hologram.foundation.errors import ShapeError, UnsupportedDType
 from hologram.foundation.frozen import frozen
 from hologram.machine.axes import broadcast, whole
 from hologram.machine.layout import Layout
 from hologram.machine.limits import Limits
 from hologram.machine.plan import Plan, Target
+from hologram.opset.complex_numbers import conjugated
+from hologram.opset.complex_product import complex_product
 from hologram.opset.forms import types
 from hologram.opset.forms.composite import composite
 from hologram.opset.forms.gradient import rule_of
@@ -80,7 +82,7 @@ class MatMul(Operation):
 
     def matrix(self, inputs: Inputs, result: Layout) -> Layout | None:
         """The rows of all products of the batch; none for a vector's product, whose axes are not rows and columns."""
-        vectors = any(isinstance(i, Layout) and i.ndim < 2 for i in inputs)
+        vectors = any(isinstance(i, Layout) and (i.ndim < 2 or i.dtype.is_complex) for i in inputs)
         shape = (result.size // result.shape[-1], result.shape[-1]) if not vectors else ()
         return Layout.contiguous(result.dtype, shape) if shape else None
 
@@ -95,6 +97,8 @@ class MatMul(Operation):
             a, out = a.unsqueeze(0), out.unsqueeze(out.ndim - (b.ndim > 1))
         if b.ndim == 1:
             b, out = b.unsqueeze(1), out.unsqueeze(out.ndim)
+        if dtype.is_complex:
+            return complex_product(a, b, out, dtype, target, self._product)
         if b.ndim == 2 and a.ndim > 2 and a.size:
             # All rows of a are one matrix where its layout allows it.
             rows, flat = a.reshape((-1, a.shape[-1])), out.reshape((-1, out.shape[-1]))
@@ -112,7 +116,7 @@ _PRODUCTS = (
 def _left(cotangent, inputs, b):
     """cotangent @ b.mT, where vectors are rows and columns that disappeared."""
     a, vector = inputs[0], b.ndim == 1
-    rows = cotangent.unsqueeze(-1) if vector else cotangent
+    rows, b = cotangent.unsqueeze(-1) if vector else cotangent, conjugated(b)
     if a.ndim == 1:
         rows = rows.unsqueeze(-2)
     product = matmul(rows, b.unsqueeze(0) if vector else b.mT)
@@ -121,7 +125,7 @@ def _left(cotangent, inputs, b):
 
 def _right(cotangent, inputs, a):
     """a.mT @ cotangent, where vectors are rows and columns that disappeared."""
-    b, vector = inputs[1], a.ndim == 1
+    b, vector, a = inputs[1], a.ndim == 1, conjugated(a)
     columns = cotangent.unsqueeze(-1) if b.ndim == 1 else cotangent
     if vector:
         a, columns = a.unsqueeze(0), columns.unsqueeze(-2)
@@ -145,7 +149,7 @@ def transposed_product(a, b, batch):
 
 
 @declared(MatMul, reference=np.matmul, samples=cases(*((a, b, {}) for a, b in _PRODUCTS), low=-3, high=3),
-          dtypes=NUMBERS, ulp=4, absolute=64.0, aten=("mm", "bmm", "matmul"),
+          dtypes=NUMBERS + COMPLEX, ulp=4, absolute=64.0, aten=("mm", "bmm", "matmul"),
           gradient={"a": _left, "b": _right})  # fmt: skip
 def matmul(a, b):
     """The matrix product, batch axes broadcast, as NumPy's matmul; integers wrap.
@@ -155,7 +159,7 @@ def matmul(a, b):
     """
 
 
-@composite(reference=np.matmul, dtypes=NUMBERS, ulp=4, absolute=64.0, aten=("mv",),
+@composite(reference=np.matmul, dtypes=NUMBERS + COMPLEX, ulp=4, absolute=64.0, aten=("mv",),
            samples=cases(((3, 4), (4,), {}), ((65, 130), (130,), {}), ((1, 1), (1,), {}), low=-3, high=3))  # fmt: skip
 def matvec(a, x):
     """A matrix (m, k) times a vector (k)."""
@@ -199,11 +203,14 @@ class Gemm(MatMul):
         return super().plan(self._shaped(inputs, attributes), (out,), attributes, target)
 
 
-@declared(Gemm, reference=lambda a, b, m, k, n: np.matmul(a, b), dtypes=NUMBERS, ulp=4, absolute=64.0, methods=False,
+@declared(Gemm, reference=lambda a, b, m, k, n: np.matmul(a, b), dtypes=NUMBERS + COMPLEX, ulp=4, absolute=64.0,
+          methods=False,
           parts=lambda operation, a, b, *, m, k, n: matmul(a.reshape(m, k), b.reshape(k, n)),
           gradient={
-              "a": lambda cotangent, inputs, b, m, k, n: matmul(cotangent, b.reshape(k, n).mT).reshape(inputs[0].shape),
-              "b": lambda cotangent, inputs, a, m, k, n: matmul(a.reshape(m, k).mT, cotangent).reshape(inputs[1].shape),
+              "a": lambda cotangent, inputs, b, m, k, n: matmul(
+                  cotangent, conjugated(b).reshape(k, n).mT).reshape(inputs[0].shape),
+              "b": lambda cotangent, inputs, a, m, k, n: matmul(
+                  conjugated(a).reshape(m, k).mT, cotangent).reshape(inputs[1].shape),
           },
           samples=cases(((3, 4), (4, 5), {"m": 3, "k": 4, "n": 5}), ((65, 33), (33, 70), {"m": 65, "k": 33, "n": 70}),
                         low=-3, high=3))  # fmt: skip
@@ -261,6 +268,8 @@ class Linear(MatMul):
                 f"linear: bias must have shape {weight.shape[:1]}, got {getattr(bias, 'shape', bias)}"
             )
         dtype = types.floating("linear", (x.dtype, weight.dtype))[1]
+        if dtype.is_complex and attributes["activation"] != "none":
+            raise UnsupportedDType(f"linear: {attributes['activation']} has no meaning for complex numbers")
         if {i.dtype for i in inputs if isinstance(i, Layout)} != {dtype}:
             raise UnsupportedDType(
                 f"linear: x, weight and bias must have one float dtype, got {x.dtype}, {weight.dtype}"
@@ -277,6 +286,8 @@ class Linear(MatMul):
         out = outputs[0]
         if not out.size:
             return Plan(())
+        if out.dtype.is_complex:
+            return self._complex(x, weight, bias, out, target)
         # All rows of x are one matrix where its layout allows it; else the leading axes are a batch.
         rows = x.reshape((-1, x.shape[-1])) if x.shape[-1] else x
         flat = out.reshape((-1, out.shape[-1])) if out.size else None
@@ -291,6 +302,16 @@ class Linear(MatMul):
         steps.extend(product_plan(x, weight, out, out.dtype, target, epilogue), positions)
         return steps.plan()
 
+    def _complex(self, x: Layout, weight: Layout, bias: Layout | None, out: Layout, target: Target) -> Plan:
+        """The product, and then the bias: the kernels of real numbers have no epilogue for pairs."""
+        steps = Steps(4)
+        product = Place(3, out) if bias is None else steps.place(out.dtype, out.shape)
+        steps.extend(self._product((x, weight), product.layout, target, None), (0, 1, product.position))
+        if bias is not None:
+            sums = add.plan((product.layout, bias), (out,), {}, target)
+            steps.extend(sums, (product.position, 2, 3))
+        return steps.plan()
+
 
 def _linear_reference(x, weight, bias=None, activation="none"):
     y = np.matmul(x, np.swapaxes(weight, -1, -2))
@@ -301,7 +322,7 @@ def _linear_reference(x, weight, bias=None, activation="none"):
 def _linear_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
     for shape, n in (((5, 7), 3), ((2, 3, 16), 33), ((70, 65), 66), ((9,), 4)):
         x, w, b = (array(rng, dtype, s, -2, 2) for s in (shape, (n, shape[-1]), (n,)))
-        for activation in ACTIVATIONS:
+        for activation in ACTIVATIONS if not dtype.is_complex else ("none",):
             yield Sample((x, w, b), {"activation": activation})
         yield Sample((x, w, None))
 
@@ -321,22 +342,27 @@ def _linear_gradient(cotangent, result, x, weight, bias, activation, wanted):
         (cotangent,) = rule.apply({"cotangent": cotangent, "result": result, "x": before})
     rows = cotangent.reshape(math.prod(cotangent.shape[:-1]), cotangent.shape[-1])
     return (
-        matmul(cotangent, weight) if "x" in wanted else None,
-        matmul(rows.mT, x.reshape(rows.shape[0], x.shape[-1])) if "weight" in wanted else None,
+        matmul(cotangent, conjugated(weight)) if "x" in wanted else None,
+        matmul(rows.mT, conjugated(x).reshape(rows.shape[0], x.shape[-1])) if "weight" in wanted else None,
         sum_(rows, axis=0) if "bias" in wanted else None,
     )
 
 
-@declared(Linear, reference=_linear_reference, samples=_linear_samples, ulp=8, absolute=64.0, aten=("linear",),
+@declared(Linear, reference=_linear_reference, samples=_linear_samples, dtypes=INEXACT, ulp=8, absolute=64.0,
+          aten=("linear",),
           parts=_linear_parts, gradient={("x", "weight", "bias"): _linear_gradient})  # fmt: skip
 def linear(x, weight, bias=None, *, activation="none"):
     """activation(x @ weight.T + bias), for x (..., k), weight (n, k), bias (n)."""
 
 
-@composite(dtypes=NUMBERS, ulp=4, absolute=64.0, reference=lambda x, y, axis=-1: (x * y).sum(axis, dtype=x.dtype),
+def _vecdot_reference(x, y, axis=-1):
+    return (np.conj(x) * y).sum(axis, dtype=x.dtype)
+
+
+@composite(dtypes=NUMBERS + COMPLEX, ulp=4, absolute=64.0, reference=_vecdot_reference,
            samples=cases(((4, 5), (4, 5), {"axis": -1}), ((4, 5), (4, 5), {"axis": 0})),
            aten=("linalg_vecdot",))  # fmt: skip
 def vecdot(x, y, *, axis=-1):
-    """The dot products of the vectors along an axis; integers wrap."""
-    product = multiply(x, y)
+    """The dot products of the vectors along an axis, of complex ones with the conjugates of x; integers wrap."""
+    product = multiply(conjugated(x), y)
     return sum_(product, axis=axis, dtype=product.dtype)

@@ -74,8 +74,10 @@ def copy(x):
 
 
 def saturated(x: np.ndarray, dtype: DType) -> np.ndarray:
-    """`x` converted as CONVERT does: floats to integers truncate and saturate, NaN gives 0."""
+    """`x` converted as CONVERT does: floats to integers truncate and saturate, NaN gives 0; complex to real."""
     x = np.asarray(x)
+    if x.dtype.kind == "c" and not dtype.is_complex and dtype.kind != "bool":
+        x = np.real(x)
     if dtype.finite:
         x = np.clip(x.astype(np.float64), -dtype.largest, dtype.largest)
     if dtype.is_integer and x.dtype.kind not in "iub":
@@ -125,7 +127,8 @@ def _kept(cotangent, part):
 
 # What writing into a part of a tensor is in a graph, whose values never change; it has no name outside.
 overwrite = Overwrite(
-    name="overwrite", function=lambda x, y, *, part: None, reference=lambda x, y, part: None, samples=lambda rng, d: (),
+    name="overwrite", dtypes=ALL, function=lambda x, y, *, part: None, reference=lambda x, y, part: None,
+    samples=lambda rng, d: (),
     gradient={"x": _kept, "y": lambda cotangent, part: cotangent.contiguous()._view(part)},
 )  # fmt: skip
 

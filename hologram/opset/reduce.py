@@ -11,20 +11,26 @@ import numpy as np
 from hologram.atlas import builder as atlas
 from hologram.atlas.builder import reduce_add, reduce_max, reduce_min, reduce_mul, select
 from hologram.foundation import dtypes
-from hologram.foundation.dtypes import COMPUTED, FLOATS, INTEGERS, NUMBERS, DType
+from hologram.foundation.dtypes import COMPLEX, COMPUTED, FLOATS, INEXACT, INTEGERS, NUMBERS, DType
+from hologram.foundation.frozen import frozen
 from hologram.machine.axes import normalize_axes
+from hologram.machine.layout import Layout
+from hologram.machine.plan import Plan, Target
 from hologram.opset import factors, logic
+from hologram.opset.complex_numbers import conjugated
+from hologram.opset.complex_running import product_of, product_plan
 from hologram.opset.forms import types
 from hologram.opset.forms.composite import composite
 from hologram.opset.forms.gradient import rule_of
-from hologram.opset.forms.operation import Sample
-from hologram.opset.forms.row import column, row, width
+from hologram.opset.forms.operation import Attributes, Inputs, Layouts, Sample, declared
+from hologram.opset.forms.row import Row, column, row, width
 from hologram.opset.forms.samples import cases, reduction
+from hologram.opset.forms.steps import Place, Steps
 
 
 @row(
     types=types.total,
-    dtypes=COMPUTED,
+    dtypes=COMPUTED + COMPLEX,
     reference=np.sum,
     samples=reduction(),
     ulp=2,
@@ -42,7 +48,7 @@ _DOTS = cases(((3, 1, 33), (4, 33), {"axis": -1}), ((17,), (17,), {"axis": 0}), 
               ((2, 0), (2, 0), {"axis": 1}), low=-3, high=3)  # fmt: skip
 
 
-@row(types=types.same, dtypes=NUMBERS, samples=_DOTS, ulp=4, absolute=64.0, methods=False,
+@row(types=types.same, dtypes=NUMBERS + COMPLEX, samples=_DOTS, ulp=4, absolute=64.0, methods=False,
      reference=lambda x, y, axis=None, keepdims=False: np.sum(
          x * y, axis=axis, keepdims=keepdims, dtype=np.result_type(x)))  # fmt: skip
 def dot_along(x, y, *, axis=None, keepdims=False):
@@ -52,20 +58,57 @@ def dot_along(x, y, *, axis=None, keepdims=False):
 
 def _prod_gradient(cotangent, result, x, inputs, axis):
     """By the product of all, divided; by a tree of products where the derivative is differentiated again."""
-    if not x.executor.differentiated:
+    if not (x.executor.differentiated or x.dtype.is_complex):
         rule = rule_of(_divided, inputs, result.layout, "x", axis=axis, keepdims=True, dtype=result.dtype)
         return rule.apply({"cotangent": cotangent, "result": result, "x": x})[0]
     axes = normalize_axes(axis if x.ndim else None, x.ndim, "prod")
     order = (*(k for k in range(x.ndim) if k not in axes), *axes)
-    moved = x.astype(result.dtype, copy=False).permute(order)
+    moved = conjugated(x.astype(result.dtype, copy=False)).permute(order)
     outer = moved.shape[: x.ndim - len(axes)]
     rows = moved.reshape((*outer, math.prod(moved.shape[len(outer) :])))
     gradient = factors.of_product(cotangent.permute(order).reshape((*outer, 1)), rows)
     return gradient.reshape(moved.shape).permute(tuple(order.index(k) for k in range(x.ndim)))
 
 
-@row(types=types.total, dtypes=COMPUTED, reference=np.prod, samples=reduction(0.9, 1.1), ulp=2, absolute=1.0,
-     aten=("prod", "prod.dim_int"), gradient={"x": _prod_gradient})  # fmt: skip
+@frozen(eq=False, repr=False)
+class Product(Row):
+    """Of complex numbers by a tree of products: their parts cannot be folded one by one."""
+
+    def plan(self, inputs: Inputs, outputs: Layouts, attributes: Attributes, target: Target) -> Plan:
+        dtype = outputs[0].dtype
+        if not dtype.is_complex or not outputs[0].size:
+            return super().plan(inputs, outputs, attributes, target)
+        self.check_outputs(self.infer(inputs, attributes), outputs)
+        steps, given = Steps(2), inputs[0]
+        assert isinstance(given, Layout)
+        x = Place(0, given) if given.dtype is dtype else steps.converted(Place(0, given), dtype)
+        lying = self.arranged((x.layout,), outputs, attributes)
+        rows, out = lying.inputs[0], lying.outputs[0]
+        assert isinstance(rows, Layout)
+        flat = rows.reshape((*out.shape, math.prod(rows.shape[out.ndim :])))
+        if flat is None:
+            x = steps.converted(Place(x.position, rows), dtype)
+            flat = x.layout.reshape((*out.shape, math.prod(rows.shape[out.ndim :])))
+        assert flat is not None
+        steps.extend(product_plan(flat, out, dtype, target), (x.position, 1))
+        return steps.plan()
+
+
+def _prod_parts(operation, x, *, axis, keepdims, dtype):
+    """Of complex numbers, in a graph."""
+    wanted = x.dtype if dtype is None else dtypes.dtype(dtype)
+    if not wanted.is_complex:
+        return None
+    axes = normalize_axes(axis if x.ndim else None, x.ndim, "prod")
+    outer = tuple(k for k in range(x.ndim) if k not in axes)
+    rows = x.astype(wanted, copy=False).permute((*outer, *axes))
+    whole = product_of(rows.reshape((*rows.shape[: len(outer)], math.prod(rows.shape[len(outer) :]))))
+    return whole.reshape([1 if k in axes else n for k, n in enumerate(x.shape)]) if keepdims else whole
+
+
+@declared(Product, types=types.total, dtypes=COMPUTED + COMPLEX, reference=np.prod, samples=reduction(0.9, 1.1), ulp=2,
+          absolute=1.0, parts_ulp=300, aten=("prod", "prod.dim_int"), gradient={"x": _prod_gradient},
+          parts=_prod_parts)  # fmt: skip
 def prod(x, *, axis=None, keepdims=False, dtype=None):
     """The product; integers and bools are multiplied in 64 bits unless `dtype` says otherwise."""
     return reduce_mul(x)
@@ -95,6 +138,7 @@ def _spread(cotangent, inputs):
 
 @row(
     types=types.floating,
+    dtypes=INEXACT,
     reference=np.mean,
     samples=reduction(),
     ulp=2,
@@ -109,10 +153,16 @@ def mean(x, *, axis=None, keepdims=False):
 
 def _variance(x, correction):
     deviation = x - reduce_add(x) / width(x)
-    return reduce_add(deviation * deviation) / atlas.maximum(width(x) - correction, 0.0)
+    if x.dtype.is_complex:
+        across, up = atlas.real(deviation), atlas.imag(deviation)
+        squared = across * across + up * up
+    else:
+        squared = deviation * deviation
+    return reduce_add(squared) / atlas.maximum(width(squared) - correction, 0.0)
 
 
-@row(types=types.floating, reference=lambda x, correction=0.0, **axes: np.var(x, ddof=correction, **axes),
+@row(types=types.angular, dtypes=INEXACT,
+     reference=lambda x, correction=0.0, **axes: np.var(x, ddof=correction, **axes),
      samples=reduction(correction=0.5), ulp=4, absolute=4.0, aten=("var.correction",),
      aten_defaults={"correction": 1.0})  # fmt: skip
 def var(x, *, axis=None, correction: float = 0.0, keepdims=False):
@@ -123,10 +173,12 @@ def var(x, *, axis=None, correction: float = 0.0, keepdims=False):
 def _std_gradient(cotangent, x, result, correction):
     """Of a row whose elements are all equal 0, where the root has no derivative, as in PyTorch."""
     deviation = x - reduce_add(x) / width(x)
-    return select(result == 0.0, 0.0, cotangent * deviation / (result * (width(x) - correction)))
+    share = select(result == 0.0, 0.0, cotangent / (result * (width(cotangent) - correction)))
+    return share.to(x.dtype) * deviation
 
 
-@row(types=types.floating, reference=lambda x, correction=0.0, **axes: np.std(x, ddof=correction, **axes),
+@row(types=types.angular, dtypes=INEXACT,
+     reference=lambda x, correction=0.0, **axes: np.std(x, ddof=correction, **axes),
      samples=reduction(correction=0.5), ulp=4, absolute=4.0, aten=("std.correction",),
      aten_defaults={"correction": 1.0}, gradient={"x": _std_gradient})  # fmt: skip
 def std(x, *, axis=None, correction: float = 0.0, keepdims=False):
@@ -167,7 +219,11 @@ def argmax(x, *, axis=None, keepdims=False):
 
 
 @row(
-    types=types.logical, dtypes=COMPUTED, samples=reduction(-1, 1), reference=np.any, aten=("any", "any.dims")
+    types=types.logical,
+    dtypes=COMPUTED + COMPLEX,
+    samples=reduction(-1, 1),
+    reference=np.any,
+    aten=("any", "any.dims"),
 )
 def any_(x, *, axis=None, keepdims=False):
     """Whether any element is true (not 0)."""
@@ -176,7 +232,7 @@ def any_(x, *, axis=None, keepdims=False):
 
 @row(
     types=types.logical,
-    dtypes=COMPUTED,
+    dtypes=COMPUTED + COMPLEX,
     samples=reduction(0.2, 5),
     reference=np.all,
     aten=("all", "all.dims"),
@@ -207,7 +263,7 @@ def logsumexp(x, *, axis=None, keepdims=False):
     return atlas.log(reduce_add(atlas.exp(x - top))) + top
 
 
-@composite(dtypes=COMPUTED, aten=("count_nonzero", "count_nonzero.dim_IntList"),
+@composite(dtypes=COMPUTED + COMPLEX, aten=("count_nonzero", "count_nonzero.dim_IntList"),
            reference=lambda x, axis=None, keepdims=False: np.count_nonzero(x, axis=axis, keepdims=keepdims),
            samples=cases(((4, 5), {"axis": 1, "keepdims": True}), ((4, 5), {}), ((4, 5), {"axis": (0,)}),
                           ((0,), {})))  # fmt: skip

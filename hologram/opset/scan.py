@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from hologram.foundation import dtypes
-from hologram.foundation.dtypes import COMPUTED, NUMBERS, DType
+from hologram.foundation.dtypes import COMPLEX, COMPUTED, NUMBERS, DType
 from hologram.foundation.errors import ShapeError
 from hologram.foundation.frozen import frozen
 from hologram.foundation.sizes import fixed_range
@@ -17,6 +17,8 @@ from hologram.machine.layout import Layout
 from hologram.machine.plan import Plan, Target
 from hologram.opset import logic, movement
 from hologram.opset import math as arithmetic
+from hologram.opset.complex_numbers import conjugated
+from hologram.opset.complex_running import running_plan
 from hologram.opset.factors import of_running_product
 from hologram.opset.forms import types
 from hologram.opset.forms.composite import composite
@@ -58,10 +60,25 @@ class Running(Operation):
         x, dtype = self._typed(inputs[0], attributes)
         if not x.size:
             return Plan(())
-        x, out = along((x, outputs[0]), attributes["axis"], self.name)
         steps = Steps(2)
+        if dtype.is_complex:
+            self._of_parts(steps, x, outputs[0], attributes["axis"], target)
+            return steps.plan()
+        x, out = along((x, outputs[0]), attributes["axis"], self.name)
         scan_steps(steps, Place(0, x), Place(1, out), dtype.computed, target, self.products)
         return steps.plan()
+
+    def _of_parts(self, steps: Steps, x: Layout, out: Layout, axis: int, target: Target) -> None:
+        """Of complex numbers: sums of the parts each for itself; products in rounds."""
+        place = Place(0, x) if x.dtype is out.dtype else steps.converted(Place(0, x), out.dtype)
+        if self.products or not x.ndim:
+            rows, last = along((place.layout, out), axis, self.name)
+            plan = running_plan(rows, last, out.dtype, target)
+            steps.extend(plan, (place.position, 1))
+            return
+        k = normalize_axis(axis, x.ndim, self.name)
+        views = along((place.layout.parts(), out.parts()), k, self.name)
+        scan_steps(steps, Place(place.position, views[0]), Place(1, views[1]), out.dtype.part, target, False)
 
 
 def axis_samples(rng: np.random.Generator, dtype: DType) -> Iterable[tuple[np.ndarray, int]]:
@@ -87,7 +104,7 @@ def _cumsum_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
 
 def _cumsum_reference(x, axis, dtype=None):
     kind = np.asarray(x).dtype.kind
-    wide = {"f": np.float64, "u": np.uint64}.get(kind, np.int64)
+    wide = {"f": np.float64, "c": np.complex128, "u": np.uint64}.get(kind, np.int64)
     return np.cumsum(x, axis=axis, dtype=wide) if np.ndim(x) else np.asarray(x).astype(wide)
 
 
@@ -98,8 +115,8 @@ def _from_the_end(cotangent, axis):
     return turned.slice(axis, None, None, -1)
 
 
-@declared(Running, reference=_cumsum_reference, samples=_cumsum_samples, dtypes=COMPUTED, ulp=4, absolute=1024.0,
-          aten=("cumsum",), gradient={"x": _from_the_end})  # fmt: skip
+@declared(Running, reference=_cumsum_reference, samples=_cumsum_samples, dtypes=COMPUTED + COMPLEX, ulp=4,
+          absolute=1024.0, aten=("cumsum",), gradient={"x": _from_the_end})  # fmt: skip
 def cumsum(x, *, axis=-1, dtype=None):
     """Running sums along an axis (None: flat); of integers and bools in 64 bits unless `dtype` says otherwise."""
 
@@ -115,7 +132,7 @@ def _cumprod_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]
 
 def _cumprod_reference(x, axis, dtype=None):
     kind = np.asarray(x).dtype.kind
-    wide = {"f": np.float64, "u": np.uint64}.get(kind, np.int64)
+    wide = {"f": np.float64, "c": np.complex128, "u": np.uint64}.get(kind, np.int64)
     return np.cumprod(x, axis=axis, dtype=wide) if np.ndim(x) else np.asarray(x).astype(wide)
 
 
@@ -128,7 +145,8 @@ def _cumprod_gradient(cotangent, result, x, axis):
     """The products behind an element are divided by it; those behind the first 0 of a row are made without it."""
     if not x.ndim:
         return cotangent
-    if x.executor.differentiated:
+    if x.executor.differentiated or x.dtype.is_complex:
+        x = conjugated(x)
         rows = x.astype(result.dtype, copy=False).transpose(axis, -1)
         return of_running_product(cotangent.transpose(axis, -1), rows).transpose(axis, -1)
     zero = logic.equal(x, 0)
@@ -140,8 +158,8 @@ def _cumprod_gradient(cotangent, result, x, axis):
     return logic.where(logic.equal(zeros, 0), ahead, logic.where(first, at_first, 0.0))
 
 
-@declared(Running, reference=_cumprod_reference, samples=_cumprod_samples, dtypes=COMPUTED, ulp=4, absolute=1024.0,
-          aten=("cumprod",), products=True, gradient={"x": _cumprod_gradient})  # fmt: skip
+@declared(Running, reference=_cumprod_reference, samples=_cumprod_samples, dtypes=COMPUTED + COMPLEX, ulp=4,
+          absolute=1024.0, aten=("cumprod",), products=True, gradient={"x": _cumprod_gradient})  # fmt: skip
 def cumprod(x, *, axis=-1, dtype=None):
     """Running products along an axis (None: flat); of integers and bools in 64 bits unless `dtype` says otherwise."""
 
@@ -161,7 +179,7 @@ def _run(running: Any, empty: Any, x: Any, axis: int | None, dtype: Any, include
     return movement.concat([empty(x.slice(k, 0, 0), axis=k, keepdims=True, dtype=folds.dtype), folds], axis=k)
 
 
-@composite(dtypes=COMPUTED, ulp=4, absolute=1024.0, samples=_RUNS,
+@composite(dtypes=COMPUTED + COMPLEX, ulp=4, absolute=1024.0, samples=_RUNS,
            reference=lambda x, axis=-1, dtype=None, include_initial=False:
            np.cumulative_sum(x, axis=axis, dtype=dtype, include_initial=include_initial))  # fmt: skip
 def cumulative_sum(x, *, axis=None, dtype=None, include_initial=False):
@@ -169,7 +187,7 @@ def cumulative_sum(x, *, axis=None, dtype=None, include_initial=False):
     return _run(cumsum, sum_, x, axis, dtype, include_initial)
 
 
-@composite(dtypes=COMPUTED, ulp=8, absolute=64.0,
+@composite(dtypes=COMPUTED + COMPLEX, ulp=8, absolute=64.0,
            samples=cases(((6,), {"include_initial": True}), ((3, 7), {"axis": 0})),
            reference=lambda x, axis=-1, dtype=None, include_initial=False:
            np.cumulative_prod(x, axis=axis, dtype=dtype, include_initial=include_initial))  # fmt: skip
@@ -190,7 +208,12 @@ def _diff_reference(x, prepend=None, append=None, axis=-1, n=1):
 
 
 @composite(
-    dtypes=NUMBERS, aten=("diff",), reference=_diff_reference, ulp=0.5, absolute=1.0, samples=_diff_samples
+    dtypes=NUMBERS + COMPLEX,
+    aten=("diff",),
+    reference=_diff_reference,
+    ulp=0.5,
+    absolute=1.0,
+    samples=_diff_samples,
 )
 def diff(x, prepend=None, append=None, *, axis=-1, n=1):
     """Each element less the one before it along an axis, `n` times over, once what to prepend and append is joined."""

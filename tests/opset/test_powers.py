@@ -13,7 +13,7 @@ from hologram.compiler.canonical.powers import FLOATS
 from hologram.compiler.pipeline import canonical
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType
-from hologram.opset.math import pow_
+from hologram.opset.power import pow_
 from tests.accuracy import check
 
 EXPONENTS = (-64, -5, -3, -2, -1, -0.5, 0, 0.5, 1, 1.5, 2, 2.0, 3, 4, 5, 6, 7, 13, 33, 64, -1.25, 65)

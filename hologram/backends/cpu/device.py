@@ -22,19 +22,16 @@ from hologram.foundation.errors import CompileError
 from hologram.machine.device import DeviceInfo
 from hologram.machine.kernel import Binding, Call, Draft, Kernel, Places, Prepared, Repetition
 from hologram.machine.limits import STREAMED_BYTES, Limits
-<<<<<<< HEAD
-from hologram.machine.plan import ATTENTION_FEW, ORDER, PACKED_EXPERTS, PACKED_PRODUCT, PACKED_WEIGHTS, Tile
-=======
 from hologram.machine.plan import (
     ATTENTION_FEW,
     FACTORS,
     LU,
     ORDER,
+    PACKED_EXPERTS,
     PACKED_PRODUCT,
     PACKED_WEIGHTS,
     Tile,
 )
->>>>>>> linalg
 from hologram.machine.timeline import Clock, HostTimeline, Timeline
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from hologram.machine.limits import Limits
 
 # Of Apple's GPUs since the M1; sizes in memory are of no consequence for source.
 LIMITS = Limits(
-    dtypes=frozenset(dtypes.ALL) - {dtypes.f64},
+    dtypes=frozenset(d for d in dtypes.ALL if d.part is not dtypes.f64),
     max_buffer_bytes=2**40,
     max_binding_bytes=2**40,
     max_bindings=29,  # of 31 arguments; one is the parameters, one an epilogue

@@ -15,7 +15,7 @@ from hologram.frontend.values import host_values
 from hologram.runtime.memory.buffer import Buffer
 
 Shape = int | Sequence[int]
-Number = bool | int | float
+Number = complex  # bools, integers and floats as well
 
 
 def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Tensor:
@@ -69,7 +69,7 @@ def ones(shape: Shape, *, dtype: Any = None, device: Any = None) -> Tensor:
 
 
 def full(shape: Shape, fill_value: Number, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """A Tensor filled with a number, which says the dtype if none is named: bool, i64 or f32."""
+    """A Tensor filled with a number, which says the dtype if none is named: bool, i64, f32 or c64."""
     if dtype is None:
         dtype = host_values(fill_value, None).dtype
     return executor_of(device).full(shape, fill_value, dtype)

@@ -1,4 +1,4 @@
-"""What the array API asks of dtypes (result_type, can_cast, finfo, isdtype, conj, real, imag), and of the namespace."""
+"""What the array API asks of dtypes (result_type, can_cast, finfo, isdtype, real, imag), and of the namespace."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType
 from hologram.foundation.errors import UnsupportedDType
-from hologram.frontend.array_api.creation import asarray, zeros_like
+from hologram.frontend.array_api.creation import asarray
 from hologram.frontend.default import executor_of
 from hologram.frontend.tensor import Tensor
 from hologram.machine.strided import Strided
@@ -31,7 +31,9 @@ def _dtype(x: Any) -> DType:
 def result_type(*arrays_and_dtypes: Any) -> DType:
     """The dtype that arrays, dtypes and numbers promote to beside one another."""
     numbers = [
-        x for x in arrays_and_dtypes if isinstance(x, (bool, int, float)) and not isinstance(x, np.generic)
+        x
+        for x in arrays_and_dtypes
+        if isinstance(x, (bool, int, float, complex)) and not isinstance(x, np.generic)
     ]
     known = [_dtype(x) for x in arrays_and_dtypes if not any(x is n for n in numbers)]
     if not known:
@@ -54,8 +56,8 @@ _KINDS = {
     "unsigned integer": lambda d: d.is_integer and not d.is_signed,
     "integral": lambda d: d.is_integer,
     "real floating": lambda d: d.is_float,
-    "complex floating": lambda d: False,
-    "numeric": lambda d: d.is_integer or d.is_float,
+    "complex floating": lambda d: d.is_complex,
+    "numeric": lambda d: d.is_integer or d.is_inexact,
 }
 
 
@@ -92,8 +94,8 @@ class IntegerInfo(NamedTuple):
 
 
 def finfo(type: Any, /) -> FloatInfo:
-    """The limits of a float dtype, or of an array's."""
-    dtype = _dtype(type)
+    """The limits of a float dtype, or of an array's; of a complex one those of a part."""
+    dtype = _dtype(type).part
     if not dtype.is_float:
         raise UnsupportedDType(f"finfo: a float dtype is needed, got {dtype}")
     least, largest = math.ldexp(1.0, dtype.least_exponent), dtype.largest
@@ -125,7 +127,12 @@ class Info:
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, DType]:
         """The dtypes of what names none."""
-        return {"real floating": dtypes.f32, "integral": dtypes.i64, "indexing": dtypes.i64}
+        return {
+            "real floating": dtypes.f32,
+            "complex floating": dtypes.c64,
+            "integral": dtypes.i64,
+            "indexing": dtypes.i64,
+        }
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, DType]:
         """The dtypes that a device has, of a kind, by NumPy's names."""
@@ -138,16 +145,11 @@ def __array_namespace_info__() -> Info:  # noqa: N807  (the array API's name)
     return Info()
 
 
-def conj(x: Any, /) -> Tensor:
-    """x itself: every number here is real."""
-    return asarray(x)
-
-
 def real(x: Any, /) -> Tensor:
-    """x itself: every number here is real."""
-    return asarray(x)
+    """The real parts, a view (a copy in a function that is traced); of real numbers x itself."""
+    return asarray(x).real
 
 
 def imag(x: Any, /) -> Tensor:
-    """Zeros: every number here is real."""
-    return zeros_like(asarray(x))
+    """The imaginary parts, a view (a copy in a function that is traced); of real numbers new zeros."""
+    return asarray(x).imag

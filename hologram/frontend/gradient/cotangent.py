@@ -36,6 +36,8 @@ class Cotangent:
     def add(self, read: Layout, cotangent: Tensor) -> None:
         """Adds what arrives through a view."""
         arrived = sum_to(cotangent, read.shape)
+        if arrived.dtype.is_complex and not self.layout.dtype.is_complex:
+            arrived = arrived.real
         if arrived.dtype != self.layout.dtype:
             arrived = arrived.astype(self.layout.dtype)
         if read != self.layout:

@@ -118,8 +118,7 @@ class Tape:
                 f"{self.who}: a tensor of shape {target.shape} that it closes over is written to; return the new value"
             )
         cell, layout = target.buffer, target.layout
-        if cell.is_argument:
-            raise GradientError(f"{self.who}: an argument is written to; return the new value instead")
+        cell.check_writable(cell.is_argument, "return the new value instead")
         if not layout.is_writable:
             raise ShapeError(f"{self.who}: what is of an expanded view cannot be written to, got {layout}")
         shown = source.expand(layout.shape)
@@ -136,8 +135,8 @@ class Tape:
         return isinstance(x, Tracked) and x.buffer.tape is self
 
     def follows(self, x: Any) -> bool:
-        """Whether a float tensor depends on what the function is differentiated with respect to."""
-        return self.owns(x) and x.buffer.variable is not None and x.dtype.is_float
+        """Whether a tensor of floats or complex numbers depends on what is differentiated with respect to."""
+        return self.owns(x) and x.buffer.variable is not None and x.dtype.is_inexact
 
     def beneath(self, tree: Any) -> Any:
         """Its tensors as those beneath the tape."""
@@ -170,7 +169,7 @@ class Tape:
         everything = {**operands, **attributes, "inputs": inputs, "results": results, "result": results[0]}
         everything["wanted"] = tuple(sources)
         reads = {name for rule in rules for name in rule.reads if name not in FLOWING}
-        variables = [Variable(x) if x.dtype.is_float else None for x in layouts]
+        variables = [Variable(x) if x.dtype.is_inexact else None for x in layouts]
         self.nodes.append(Node(rules, {name: everything[name] for name in reads}, sources, variables))
         return variables
 

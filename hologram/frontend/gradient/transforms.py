@@ -108,7 +108,7 @@ def vjp(function: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, 
             raise ShapeError(f"{who}: the cotangent must have the structure of the result")
         given: list[Tensor | None] = []
         for result, each in zip(leaves(followed.tracked), leaves(cotangent), strict=True):
-            if not isinstance(result, Tensor) or not result.dtype.is_float or each is None:
+            if not isinstance(result, Tensor) or not result.dtype.is_inexact or each is None:
                 given.append(None)
                 continue
             each = each if isinstance(each, Tensor) else tensors.constant(result.executor, each, result.dtype)
@@ -193,7 +193,7 @@ def on_tape(tape: Tape, who: str, arguments: Any, result: Any, pullback: Functio
         if not isinstance(x, Tensor):
             return x
         whole = x.contiguous()
-        made.append(Variable(whole.layout) if sources and whole.dtype.is_float else None)
+        made.append(Variable(whole.layout) if sources and whole.dtype.is_inexact else None)
         return tape.tracked(whole, made[-1])
 
     outputs = mapped(result, tracked)
@@ -283,22 +283,25 @@ def _engine(args: Sequence[Any], kwargs: Any) -> Engine:
 
 
 def _float(who: str, engine: Any, x: Any) -> Tensor:
-    """An argument's leaf as a tensor of floats."""
+    """An argument's leaf as a tensor of floats or complex numbers."""
     if isinstance(x, Buffer):
         x = tensors.as_tensor(x)
     elif isinstance(x, np.ndarray):
         x = tensors.constant(engine, x)
-    elif isinstance(x, (np.generic, float)):  # a number of a function that is traced stays one of each call
+    elif isinstance(
+        x, (np.generic, float, complex)
+    ):  # a number of a function that is traced is one of each call
         number: Any = x
-        x = tensors.full(engine, (), number, dtypes.f32 if isinstance(x, float) else x.dtype)
-    if not isinstance(x, Tensor) or not x.dtype.is_float:
+        own = dtypes.c64 if isinstance(x, complex) else dtypes.f32 if isinstance(x, float) else x.dtype
+        x = tensors.full(engine, (), number, own)
+    if not isinstance(x, Tensor) or not x.dtype.is_inexact:
         kind = f"{x.dtype} of shape {x.shape}" if isinstance(x, Tensor) else repr(x)
         raise GradientError(f"{who}: it can be differentiated with respect to float tensors, got {kind}")
     return x
 
 
 def _is_float(x: Any) -> bool:
-    return isinstance(x, Tensor) and x.dtype.is_float
+    return isinstance(x, Tensor) and x.dtype.is_inexact
 
 
 def _name(function: Any, transform: str) -> str:

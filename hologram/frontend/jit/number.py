@@ -133,12 +133,12 @@ class Formulas:
         return [places[number.place] for number in self.returned]
 
     def memory(self, dtype: DType, places: Sequence[Any]) -> bytes:
-        """What kernels read, of all numbers of a call; raises TypeError where Python makes a complex one, and Unfit."""
+        """What kernels read, of all numbers of a call; raises Unfit where one does not fit, or is complex."""
         numbers = self.wanted[dtype]
         values = [places[n.place] for n in numbers]
         for number, value in zip(numbers, values, strict=True):
             if isinstance(value, complex):  # (-4.0) ** 0.5, where the trace was made with another base
-                raise TypeError(f"a tensor takes real numbers, and of those given Python makes {value}")
+                raise Unfit(number.behind, f"a number of a call: {value} is complex")
             if is_integer(value) is not is_integer(number):  # 2 ** -1, where it was made with 2 ** 1
                 raise Unfit(number.behind, f"a number of a call: {value} is of another kind than before")
         try:
@@ -235,7 +235,7 @@ def _asked(compute: Callable[..., Any], swapped: bool = False) -> Any:
 
 def _computed(compute: Callable[[Any, Any], Any], swapped: bool = False) -> Any:
     def method(self: TracedNumber, other: Any) -> Any:
-        if not isinstance(other, SCALARS):
+        if not isinstance(other, (*SCALARS, complex)):
             return NotImplemented
         return _made(self.formulas, compute, (other, self) if swapped else (self, other))
 

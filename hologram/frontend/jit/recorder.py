@@ -13,6 +13,7 @@ from hologram.foundation.dtypes import DType
 from hologram.foundation.errors import TraceError
 from hologram.foundation.frozen import frozen
 from hologram.frontend import tensor as tensors
+from hologram.frontend.complex_numbers import with_complex
 from hologram.frontend.gradient.tape import ClosedOver, detached
 from hologram.frontend.gradient.tracked import Tracked
 from hologram.frontend.jit.number import (
@@ -30,8 +31,8 @@ from hologram.machine.layout import Layout
 from hologram.opset.creation import fill
 from hologram.opset.forms.operation import Operation
 from hologram.opset.logic import Comparison
-from hologram.opset.math import Power
 from hologram.opset.movement import cast, overwrite
+from hologram.opset.power import Power
 from hologram.opset.random import PARAMETERS, Key
 from hologram.runtime.dispatch import Request, traced_by
 from hologram.runtime.engine import Engine
@@ -124,11 +125,10 @@ class Recorder:
                 f"{self.who}: a tensor of shape {target.shape} that it closes over is written to; return the new value"
             )
         storage = target.buffer
-        if storage.is_input:
-            raise TraceError(
-                f"{self.who}: an argument is written to; return the new value instead, "
-                "and name the argument in `donate` to use its memory again"
-            )
+        storage.check_writable(
+            storage.is_input,
+            "return the new value instead, and name the argument in `donate` to use its memory again",
+        )
         layout, (read,) = target.layout, self._operands(cast, [source])
         assert isinstance(read, Traced)
         shown = read.expand(layout.shape)
@@ -234,6 +234,7 @@ class Recorder:
     def _operands(self, operation: Operation, operands: Sequence[Any]) -> list[Any]:
         """Operands as traced tensors, numbers and None."""
         given: list[Any] = []
+        operands = with_complex(operands, self.constant)
         for name, operand in zip(operation.operand_names(len(operands)), operands, strict=True):
             if isinstance(operand, (Buffer, np.ndarray, list, tuple)) or self.foreign(operand):
                 plain = operand if isinstance(operand, Tensor) else self._plain(operand)

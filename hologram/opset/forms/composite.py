@@ -28,6 +28,12 @@ class Shaped(Strided):
     def _view(self, layout: Layout) -> Shaped:
         return Shaped(layout)
 
+    def _pairs(self) -> Shaped:
+        return Shaped(self.layout.parts())
+
+    def _joined(self) -> Shaped:
+        return Shaped(Layout.contiguous(self.dtype.complex, self.shape[:-1]))
+
     def contiguous(self) -> Shaped:
         return Shaped(Layout.contiguous(self.dtype, self.shape))
 
@@ -75,7 +81,7 @@ class Composite(Operation):
             return tuple(self._tensor(known, f"{name}[{k}]", o) for k, o in enumerate(operand))
         if hasattr(operand, "__apply__") or (operand is None and name in self.optional):
             return operand
-        numbers = isinstance(operand, (bool, int, float, *ARRAYS))
+        numbers = isinstance(operand, (bool, int, float, complex, *ARRAYS))
         if not numbers or any(hasattr(o, "__apply__") for o in _each((operand,))):
             raise TypeError(f"{self.name}: {name} must be a Tensor or numbers, got {type(operand).__name__}")
         return (Default.executor(None) if known is None else known.executor).tensor(operand)
@@ -94,7 +100,7 @@ def _shaped(given: Any) -> Any:
     """What stands for an input, or for several: a number is a tensor without axes."""
     if isinstance(given, (tuple, list)):
         return tuple(map(_shaped, given))
-    if isinstance(given, (bool, int, float)):
+    if isinstance(given, (bool, int, float, complex)):
         given = Layout.contiguous(promoted([given]), ())
     return given if given is None else Shaped(given)
 

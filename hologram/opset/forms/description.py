@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hologram.foundation.dtypes import ALL, COMPUTED, f32
+from hologram.foundation.dtypes import ALL, COMPLEX, COMPUTED, f32
 from hologram.foundation.dtypes import dtype as dtype_of
 from hologram.foundation.errors import GradientError
 from hologram.machine.layout import Layout
@@ -34,7 +34,7 @@ def text(operation: Operation) -> str:
 
 def dtypes(operation: Operation) -> str:
     """What it is computed in."""
-    known = {ALL: "all", COMPUTED: "all with arithmetic"}
+    known = {ALL: "all", COMPUTED: "all real with arithmetic", COMPUTED + COMPLEX: "all with arithmetic"}
     return known.get(operation.dtypes) or " ".join(d.name for d in operation.dtypes)
 
 
@@ -44,7 +44,9 @@ def accuracy(operation: Operation) -> str:
     if operation.looser:
         most = operation.ulp + sum(loss.ulp for loss in operation.looser)
         words += f", {most:g} where {' and '.join(loss.where for loss in operation.looser)}"
-    return words + (f" + {operation.absolute:g} eps" if operation.absolute else "")
+    words += f" + {operation.absolute:g} eps" if operation.absolute else ""
+    rounded = (operation.ulp or operation.parts_ulp != 8.0) and any(d.is_complex for d in operation.dtypes)
+    return words + (f"; {max(operation.parts_ulp, operation.ulp):g} of complex numbers" if rounded else "")
 
 
 def telling(operation: Operation) -> Sample:
@@ -74,7 +76,7 @@ def shapes(operation: Operation, sample: Sample) -> str:
 
 def derivative(operation: Operation, sample: Sample) -> str:
     """The operands that it has derivatives of; 0 and none stand beside those of which it is constant or has none."""
-    if not operation.operands or not any(d.is_float for d in operation.dtypes):
+    if not operation.operands or not any(d.is_inexact for d in operation.dtypes):
         return ""
     if operation.composite:
         return "its parts'"
@@ -82,7 +84,7 @@ def derivative(operation: Operation, sample: Sample) -> str:
     results = operation.infer(inputs, attributes)
     names = []
     for name, layout in zip(operation.operand_names(len(inputs)), inputs, strict=True):
-        if isinstance(layout, Layout) and layout.dtype.is_float:
+        if isinstance(layout, Layout) and layout.dtype.is_inexact:
             try:
                 has = rules_of(operation, inputs, results, attributes, (name,))
                 names.append(name if has else f"{name}: 0")

@@ -202,8 +202,8 @@ def _program(
             values[name] = Operand(builder, name, address, Access.READ, dtype).at(*coordinates)
         elif len(address) == 2:
             values[name] = builder.constant(address[1], dtype)
-        else:
-            values[name] = builder.scalar(name, dtype)
+        else:  # a real number: complex ones are tensors
+            values[name] = builder.scalar(name, dtype.part).to(dtype)
     targets = [
         Operand(builder, name, address, Access.WRITE, address.dtype)
         for name, address in zip(output_names(len(outputs)), outputs, strict=True)

@@ -56,7 +56,7 @@ def rules_of(
     Raises:
         GradientError: the operation has no derivative.
     """
-    if not any(r.dtype.is_float for r in results):
+    if not any(r.dtype.is_inexact for r in results):
         return []
     if isinstance(operation, Expression):
         rules = (_derived(operation, inputs, attributes, name) for name in wanted)
@@ -206,6 +206,8 @@ def _partial(use: Use) -> Partial | None:
     computed, result = computing
     kinds = {"cotangent": result.computed, "result": result.computed}
     kinds |= zip(present, computed, strict=True)
+    own = kinds[use.wanted]
+    given = own if own.is_complex != result.is_complex else result
     arranged = isinstance(operation, Row) and operation.arrange is not None
     # How rows lie follows from all the operands.
     reads = tuple(n for n in kinds if n in fragment.reads or n == "cotangent" or (arranged and n in present))
@@ -217,7 +219,7 @@ def _partial(use: Use) -> Partial | None:
         name=f"{operation.name}_gradient_{use.wanted}",
         function=_function(operation, fragment, reads),
         samples=lambda rng, dtype: (),
-        types=lambda who, operands: (tuple(kinds[n] for n in reads), result),
+        types=lambda who, operands: (tuple(kinds[n] for n in reads), given),
         scalars={n: operation.runtime_scalars()[n] or operation.attribute_dtype(computing) for n in runtime},
         gradient={},
         aten=(),

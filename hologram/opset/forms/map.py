@@ -51,7 +51,7 @@ class Elementwise(Expression):
         present = [n for n, i in zip(self.operands, inputs, strict=True) if i is not None]
         computing = self.resolve([i for i in inputs if i is not None])
         scalars = {n: dtype or self.attribute_dtype(computing) for n, dtype in self.runtime_scalars().items()}
-        return dict(zip(present, computing[0], strict=True)) | scalars
+        return {n: dtype.part for n, dtype in zip(present, computing[0], strict=True)} | scalars
 
     def infer(self, inputs: Inputs, attributes: Attributes) -> tuple[Layout, ...]:
         present = [i for i in inputs if i is not None]

@@ -80,6 +80,9 @@ class Operation:
     # Error allowed beside `ulp`: epsilons of the result's dtype times the largest operand times the number of elements
     # behind each result (at most 2048).
     absolute: float = 0.0
+    # Of complex numbers: the bound in units in the last place of the larger part, of each part.
+    parts_ulp: float = 8.0
+    complex_results: bool = False  # of real operands
     # Operators of PyTorch's ATen that are this operation. Attributes go by name (ATEN_WORDS), or not at all if None;
     # operands are the operator's other arguments, in its order; what is left of these stays at its default (False or
     # None if it has none), and so do attributes that the operator has not.
@@ -137,6 +140,11 @@ class Operation:
             for p in self.signature.parameters.values()
             if p.kind is inspect.Parameter.KEYWORD_ONLY
         }
+
+    @cached_property
+    def takes_complex(self) -> bool:
+        """Whether complex numbers may be among its operands or results."""
+        return self.complex_results or any(d.is_complex for d in self.dtypes)
 
     @property
     def composite(self) -> bool:

@@ -118,7 +118,7 @@ class Row(Expression):
         return self.step_plan(inputs, layouts, list(ordered), attributes, computing, ranks, grid)
 
     def attribute_dtype(self, computing: types.Types) -> DType:
-        return computing[0][0].computed
+        return computing[0][0].computed.part
 
     def described(self, attributes: Attributes) -> Mapping[str, Any]:
         """Without those that are spent on the arrangement."""
@@ -149,11 +149,12 @@ def length(x: Value) -> Value:
 def width(x: Value) -> Value:
     """The number of elements in a row, in the dtype of `x`."""
     n = length(x)
-    if not x.dtype.is_float:
+    if not x.dtype.is_inexact:
         return n.to(x.dtype)
     # `index` converts to integers only, and u32 is everywhere: two halves, whose sum is rounded once.
-    high, low = n // 65536, n % 65536
-    return high.to(dtypes.u32).to(x.dtype) * 65536.0 + low.to(dtypes.u32).to(x.dtype)
+    high, low = ((n // 65536).to(dtypes.u32), (n % 65536).to(dtypes.u32))
+    part = x.dtype.part
+    return (high.to(part) * 65536.0 + low.to(part)).to(x.dtype)
 
 
 def row(**facts: Any) -> Callable[[Callable[..., Any]], Operation]:

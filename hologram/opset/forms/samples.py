@@ -33,6 +33,10 @@ def array(
 ) -> np.ndarray:
     """Random elements in [low, high]; with `special`, some are NaN, infinite, signed zeros, denormal or extreme."""
     shape = tuple(shape)
+    if dtype.is_complex:
+        z = np.empty(shape, dtype.numpy)
+        z.real, z.imag = (array(rng, dtype.part, shape, low, high, special) for _ in range(2))
+        return z
     if dtype.kind == "bool":
         return np.asarray(rng.random(shape) < 0.5)
     if dtype.is_integer:

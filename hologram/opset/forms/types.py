@@ -12,7 +12,7 @@ from functools import reduce
 from hologram.foundation.dtypes import DType, bool_, f32, i64, promote, u64, weak
 from hologram.foundation.errors import UnsupportedDType
 
-OperandType = DType | bool | int | float  # a number stands for itself
+OperandType = DType | bool | int | float | complex  # a number stands for itself
 Types = tuple[tuple[DType, ...], DType]
 Rule = Callable[[str, Sequence[OperandType]], Types]
 
@@ -39,16 +39,37 @@ def same(who: str, operands: Sequence[OperandType]) -> Types:
 
 
 def number(who: str, operands: Sequence[OperandType]) -> Types:
-    """Integers and floats; the result has the same dtype."""
-    _require(who, promoted(operands), "int uint float")
+    """Integers, floats and complex numbers; the result has the same dtype."""
+    _require(who, promoted(operands), "int uint float complex")
     return same(who, operands)
 
 
-def floating(who: str, operands: Sequence[OperandType]) -> Types:
-    """Integers and bools become f32, as in PyTorch; the result is a float."""
+def magnitude(who: str, operands: Sequence[OperandType]) -> Types:
+    """Numbers; of complex ones the result has the dtype of a part."""
+    computed, result = number(who, operands)
+    return computed, result.part
+
+
+def parts(who: str, operands: Sequence[OperandType]) -> Types:
+    """Two floats of 32 bits or more; the result is a complex number."""
     dtype = promoted(operands)
-    dtype = dtype if dtype.is_float else f32
+    dtype = dtype.computed if dtype.is_float else f32
+    if promoted(operands).is_complex:
+        raise UnsupportedDType(f"{who}: parts must be real numbers, got {promoted(operands)}")
+    return (dtype,) * len(operands), dtype.complex
+
+
+def floating(who: str, operands: Sequence[OperandType]) -> Types:
+    """Integers and bools become f32, as in PyTorch; the result is a float, or complex."""
+    dtype = promoted(operands)
+    dtype = dtype if dtype.is_inexact else f32
     return (dtype.computed,) * len(operands), dtype
+
+
+def angular(who: str, operands: Sequence[OperandType]) -> Types:
+    """As `floating`; of complex numbers the result has the dtype of a part."""
+    computed, result = floating(who, operands)
+    return computed, result.part
 
 
 def predicate(who: str, operands: Sequence[OperandType]) -> Types:
@@ -80,9 +101,9 @@ def choice(who: str, operands: Sequence[OperandType]) -> Types:
 
 
 def total(who: str, operands: Sequence[OperandType]) -> Types:
-    """Sums: integers and bools widen to 64 bits, as in NumPy; floats stay."""
+    """Sums: integers and bools widen to 64 bits, as in NumPy; floats and complex numbers stay."""
     dtype = promoted(operands)
-    if not dtype.is_float:
+    if not dtype.is_inexact:
         dtype = u64 if dtype.kind == "uint" else i64
     return (dtype.computed,) * len(operands), dtype
 

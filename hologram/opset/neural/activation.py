@@ -8,7 +8,7 @@ import numpy as np
 
 from hologram.atlas import builder as atlas
 from hologram.atlas.builder import select
-from hologram.foundation.dtypes import NUMBERS, f32
+from hologram.foundation.dtypes import INEXACT, NUMBERS, f32
 from hologram.opset.forms import types
 from hologram.opset.forms.accuracy import QUOTIENT
 from hologram.opset.forms.map import elementwise
@@ -40,7 +40,7 @@ def sigmoid(x):
     return select(x < 0.0, e, 1.0) / (1.0 + e)
 
 
-@numpy_elementwise(types=types.floating, ulp=3, aten=("tanh",))
+@numpy_elementwise(types=types.floating, dtypes=INEXACT, ulp=3, aten=("tanh",))
 def tanh(x):
     """The hyperbolic tangent."""
     return atlas.tanh(x)

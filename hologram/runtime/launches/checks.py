@@ -83,6 +83,8 @@ def target(executor: Allocation, who: str, output: Any) -> View:
 def check_dtype(executor: Allocation, operation: Operation, dtype: DType) -> None:
     """Raises UnsupportedDType for what the device lacks, or the operation would have to compute with and cannot."""
     executor.supported(dtype, operation.name)
+    if dtype.is_complex and not operation.takes_complex:
+        raise UnsupportedDType(f"{operation.name}: it has no meaning for complex numbers, got {dtype}")
     if not dtype.computes and dtype not in operation.dtypes:
         raise UnsupportedDType(
             f"{operation.name}: {dtype} is for storage and conversion and has no arithmetic: convert it first, as "

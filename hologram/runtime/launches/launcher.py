@@ -25,13 +25,14 @@ from hologram.runtime.memory.memory_pool import Block, Pool, storage_bytes
 if TYPE_CHECKING:
     from hologram.compiler import pipeline
     from hologram.compiler.fusion import memory
-    from hologram.compiler.lowering import codes
+    from hologram.compiler.lowering import codes, parts
     from hologram.compiler.scheduling import ways
     from hologram.runtime.launches import printer
 else:  # needed to compute, not to open
     pipeline = lazy.module("hologram.compiler.pipeline")
     memory = lazy.module("hologram.compiler.fusion.memory")
     codes = lazy.module("hologram.compiler.lowering.codes")
+    parts = lazy.module("hologram.compiler.lowering.parts")
     ways = lazy.module("hologram.compiler.scheduling.ways")
     printer = lazy.module("hologram.runtime.launches.printer")
 
@@ -187,8 +188,9 @@ class Launches:
 
         Raises UnsupportedDType for a scalar that its dtype cannot hold.
         """
-        plan = pipeline.planned(plan, operands, self.device.limits)
         plan = Plan(tuple(map(_checked, plan.steps)), plan.scratch)
+        plan = pipeline.planned(plan, operands, self.device.limits)
+        plan = Plan(tuple(map(_formed, plan.steps)), plan.scratch)
         return ways.measured(plan, self.device.limits, self.choices)
 
     def structure(
@@ -310,12 +312,22 @@ def _watched(
 
 
 def _checked(step: Step) -> Step:
-    """The step with numbers of its scalars' dtypes, and its program in canonical form."""
+    """The step with numbers of its scalars' dtypes, and a program that is real."""
     if step.kernel.stem:
         return step
     name = step.kernel.name
-    scalars = tuple(
-        x if type(x) is Given else codes.scalar(fitted(x, s.dtype, f"{name}, scalar {s.name}"), s.dtype)
-        for s, x in zip(step.kernel.scalars, step.scalars, strict=True)
-    )
-    return Step(pipeline.canonical(pipeline.held(step.program)), step.operands, scalars, step.grid)
+    numbers: list[Any] = []
+    for s, x in zip(step.kernel.scalars, step.scalars, strict=True):
+        if type(x) is Given:
+            numbers.append(x)
+        else:
+            held = codes.scalar(fitted(x, s.dtype, f"{name}, scalar {s.name}"), s.dtype)
+            numbers += parts.scalars(held, s.dtype)
+    return Step(pipeline.held(step.program), step.operands, tuple(numbers), step.grid)
+
+
+def _formed(step: Step) -> Step:
+    """The step with its program in canonical form."""
+    if step.kernel.stem:
+        return step
+    return Step(pipeline.canonical(step.program), step.operands, step.scalars, step.grid)

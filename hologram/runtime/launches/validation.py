@@ -30,8 +30,14 @@ def held(numbers: Any, dtype: DType, who: str) -> np.ndarray:
             exact = np.asarray(numbers)
             if exact.dtype.kind in "OSU":  # NumPy would read text, and None as NaN
                 for one in exact.flat:
-                    if not isinstance(one, (int, float, np.generic)) or isinstance(one, (str, bytes)):
+                    if not isinstance(one, (int, float, complex, np.generic)) or isinstance(
+                        one, (str, bytes)
+                    ):
                         raise TypeError(f"{one!r} is no number")
+            if dtype.is_complex:
+                return np.asarray(exact, np.complex128).astype(dtype.numpy)
+            if exact.dtype.kind == "c":
+                raise TypeError("it is no real number")
             if dtype.is_float:
                 exact = np.asarray(exact, np.float64)
                 return arithmetic.narrow(exact, dtype) if dtype.is_foreign else exact.astype(dtype.numpy)
@@ -55,11 +61,15 @@ def fitted(value: Any, dtype: DType, who: str) -> Number:
     """
     if isinstance(value, np.generic):
         value = value.item()
+    if isinstance(value, complex):
+        if not dtype.is_complex:
+            raise UnsupportedDType(f"{who}: {dtype} cannot hold {value}")
+        return value  # type: ignore[return-value]
     if not isinstance(value, (bool, int, float)):
         raise TypeError(f"{who} must be a number, got {type(value).__name__}")
     if dtype is dtypes.bool_:
         return bool(value)
-    if dtype.is_float:
+    if dtype.is_inexact:
         try:
             return value if isinstance(value, float) else float(value)
         except OverflowError as error:

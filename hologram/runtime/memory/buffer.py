@@ -21,6 +21,7 @@ from hologram.runtime.memory.allocation import Allocation, BufferSpec, opened
 from hologram.runtime.memory.memory_pool import Block
 from hologram.runtime.memory.shared_block import SharedBlock
 
+LONGEST_PATTERN = 8  # bytes that devices fill with
 _tracers = Dispatch.tracers
 recordings = Recording.open
 
@@ -39,7 +40,7 @@ def _require(buffer: Buffer, action: str, size: int, dtype: np.dtype) -> None:
         )
 
 
-def _pattern(value: bool | int | float, dtype: DType) -> bytes:
+def _pattern(value: complex, dtype: DType) -> bytes:
     """The bytes of one element; raises UnsupportedDType unless the dtype can hold the number (rounding floats)."""
     element = held(value, dtype, "fill")
     if element.ndim:
@@ -188,11 +189,14 @@ class Buffer:
         """The elements as they lie in memory, little-endian."""
         return self.to_numpy(copy=None).tobytes()
 
-    def fill(self, value: bool | int | float) -> Buffer:
+    def fill(self, value: complex) -> Buffer:
         """Sets every element; raises UnsupportedDType for a number the dtype cannot hold."""
         block = self._touched("fill")
         pattern = _pattern(value, self.dtype)
-        if self.nbytes:
+        if len(pattern) > LONGEST_PATTERN and pattern != pattern[:LONGEST_PATTERN] * 2:
+            self._write(np.full(self.size, np.frombuffer(pattern, self.dtype.numpy)[0]))
+        elif self.nbytes:
+            pattern = pattern[:LONGEST_PATTERN]
             executor = self.executor  # by a kernel, on some devices, whose code takes memory
             executor.pool.with_room(executor.device.fill, block.memory, block.offset, self.nbytes, pattern)
         return self

@@ -178,7 +178,7 @@ def test_the_array_interface(pair: Any) -> None:
     for wrong, error, says in (
         ({"data": locked}, InteropError, "read-only"),
         ({"mask": x}, InteropError, "mask"),
-        ({"typestr": "<c8"}, UnsupportedDType, "complex64"),
+        ({"typestr": "<c32"}, UnsupportedDType, "complex256"),
         ({"strides": (1, 2, 3)}, InteropError, "whole elements"),
         ({"data": (0x10, False)}, hg.HologramError, "cuPointerGetAttribute"),
         ({"data": (x.buffer.ptr + 1, False)}, InteropError, "aligned"),

@@ -75,7 +75,7 @@ def limits(adapter: Adapter) -> Limits:
     binding = asked["maxStorageBufferBindingSize"]
     lowered = config.webgpu_max_binding
     return Limits(
-        dtypes=frozenset(d for d in dtypes.ALL if _NEEDED.get(d, set()) <= adapter.features),
+        dtypes=frozenset(d for d in dtypes.ALL if _NEEDED.get(d.part, set()) <= adapter.features),
         max_buffer_bytes=_whole(asked["maxBufferSize"]),
         max_binding_bytes=_whole(min(binding, lowered) if lowered else binding),
         max_bindings=asked["maxStorageBuffersPerShaderStage"],
