@@ -70,7 +70,15 @@ if _typing.TYPE_CHECKING:
         vjp as vjp,
     )
     from hologram.frontend.jit.jitted import jit as jit
+    from hologram.frontend.kernel import kernel as kernel
     from hologram.frontend.packed import Packed as Packed
+    from hologram.kernels.language import (
+        Array as Array,
+        func as func,
+        grid_size as grid_size,
+        index as index,
+        static as static,
+    )
     from hologram.frontend.signatures import *  # noqa: F403  (the operations)
     from hologram.frontend.array_api.searching import (
         nonzero as nonzero,
@@ -125,6 +133,8 @@ _aliases.install()
 # Importing opens nothing and loads no vendor's library. What an executor does not need to open is fetched when it is
 # first asked for (name -> module), and so are the public modules and the operations.
 _LAZY = {
+    "kernel": "hologram.frontend.kernel",
+    **dict.fromkeys(("Array", "func", "grid_size", "index", "static"), "hologram.kernels.language"),
     "BackendType": "hologram.frontend.selection",
     "Packed": "hologram.frontend.packed",
     "Program": "hologram.atlas.program",

@@ -13,6 +13,7 @@ So y = a x + y is written:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import chain
 
 from hologram.atlas.opcodes import COMPARISONS, PURE, Opcode
@@ -85,6 +86,24 @@ class Value:
 
     def bitcast(self, dtype: DType) -> Value:
         return self.builder.emit(Opcode.BITCAST, dtype, self)
+
+
+class Region:
+    """A block under construction, which may be entered again until an instruction takes it."""
+
+    def __init__(self, arguments: tuple[Value, ...]) -> None:
+        self.arguments = arguments
+        self.instructions: list[Instruction] = []
+        self.known: dict[tuple, Value] = {}
+
+    def block(self, yields: Sequence[Value]) -> Block:
+        """The finished block."""
+        return Block(
+            tuple(self.instructions),
+            tuple(a.id for a in self.arguments),
+            tuple(a.dtype for a in self.arguments),
+            tuple(v.id for v in yields),
+        )
 
 
 class Builder:
@@ -171,6 +190,10 @@ class Builder:
             opcode, buffer.dtype, position, self.value(value, buffer.dtype), attribute=buffer.name
         )
 
+    def write(self, opcode: Opcode, name: str, *operands: Value) -> None:
+        """An instruction with an effect on memory and without a result."""
+        self._append(opcode, (), operands, name)
+
     def barrier(self) -> None:
         self._append(Opcode.BARRIER, (), ())
 
@@ -212,6 +235,41 @@ class Builder:
                 f"{self.name}: a loop must yield what it carries, {[v.dtype for v in first]}, got {yielded}"
             )
         return self._append(Opcode.LOOP, yielded, (*bounds, *first), None, (block,))
+
+    # Structure in parts: a block's dtypes may be known only once another one is written.
+
+    def region(self, argument_types: Sequence[DType] = ()) -> Region:
+        """An empty block with values that enter it."""
+        return Region(tuple(self._new(t) for t in argument_types))
+
+    @contextmanager
+    def inside(self, region: Region) -> Iterator[None]:
+        """What is emitted goes to the end of a block."""
+        self._scopes.append(region.instructions)
+        self._known.append(region.known)
+        try:
+            yield
+        finally:
+            self._known.pop()
+            self._scopes.pop()
+
+    def branch(
+        self, condition: Value, then: Region, orelse: Region, yields: tuple[Sequence[Value], Sequence[Value]]
+    ) -> tuple[Value, ...]:
+        """An `if` of two blocks, and what each yields."""
+        blocks = then.block(yields[0]), orelse.block(yields[1])
+        return self._append(Opcode.IF, tuple(v.dtype for v in yields[0]), (condition,), None, blocks)
+
+    def counted(
+        self,
+        bounds: tuple[Value, Value, Value],
+        first: Sequence[Value],
+        body: Region,
+        yields: Sequence[Value],
+    ) -> tuple[Value, ...]:
+        """A `loop` of a block that takes the counter and what is carried; bounds are start, stop and step."""
+        types = tuple(v.dtype for v in first)
+        return self._append(Opcode.LOOP, types, (*bounds, *first), None, (body.block(yields),))
 
     def emit(
         self, opcode: Opcode, dtype: DType, *operands: Value, attribute: Number | str | None = None
@@ -267,16 +325,10 @@ class Builder:
     def _block(
         self, argument_types: tuple[DType, ...], body: Callable[..., Sequence[Value]]
     ) -> tuple[Block, tuple[DType, ...]]:
-        arguments = tuple(self._new(t) for t in argument_types)
-        self._scopes.append([])
-        self._known.append({})
-        yields = tuple(body(*arguments))
-        self._known.pop()
-        instructions = tuple(self._scopes.pop())
-        block = Block(
-            instructions, tuple(a.id for a in arguments), argument_types, tuple(v.id for v in yields)
-        )
-        return block, tuple(v.dtype for v in yields)
+        region = self.region(argument_types)
+        with self.inside(region):
+            yields = tuple(body(*region.arguments))
+        return region.block(yields), tuple(v.dtype for v in yields)
 
 
 def _function(opcode: Opcode) -> Callable[..., Value]:
