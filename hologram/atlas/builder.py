@@ -22,6 +22,7 @@ from hologram.atlas.program import (
     Block,
     BufferParameter,
     Instruction,
+    LocalArray,
     Program,
     ScalarParameter,
     SharedArray,
@@ -121,6 +122,7 @@ class Builder:
         self._buffers: list[BufferParameter] = []
         self._scalars: list[ScalarParameter] = []
         self._shared: list[SharedArray] = []
+        self._local: list[LocalArray] = []
         self._scopes: list[list[Instruction]] = [[]]
         self._known: list[dict[tuple, Value]] = [{}]
         self._count = 0
@@ -144,6 +146,11 @@ class Builder:
     def shared(self, name: str, dtype: DType, size: int) -> SharedArray:
         array = SharedArray(name, dtype, size)
         self._shared.append(array)
+        return array
+
+    def local(self, name: str, dtype: DType, size: int) -> LocalArray:
+        array = LocalArray(name, dtype, size)
+        self._local.append(array)
         return array
 
     # Values.
@@ -183,12 +190,18 @@ class Builder:
     def shared_store(self, array: SharedArray, position: Value, value: Value | Number) -> None:
         self._append(Opcode.SHARED_STORE, (), (position, self.value(value, array.dtype)), array.name)
 
+    def local_load(self, array: LocalArray, position: Value) -> Value:
+        return self.emit(Opcode.LOCAL_LOAD, array.dtype, position, attribute=array.name)
+
+    def local_store(self, array: LocalArray, position: Value, value: Value | Number) -> None:
+        self._append(Opcode.LOCAL_STORE, (), (position, self.value(value, array.dtype)), array.name)
+
     def atomic(
-        self, opcode: Opcode, buffer: BufferParameter, position: Value, value: Value | Number
+        self, opcode: Opcode, memory: BufferParameter | SharedArray, position: Value, *values: Value | Number
     ) -> Value:
-        return self.emit(
-            opcode, buffer.dtype, position, self.value(value, buffer.dtype), attribute=buffer.name
-        )
+        """The old value; `values` are the new one, or before it the one that is expected."""
+        given = [self.value(v, memory.dtype) for v in values]
+        return self.emit(opcode, memory.dtype, position, *given, attribute=memory.name)
 
     def write(self, opcode: Opcode, name: str, *operands: Value) -> None:
         """An instruction with an effect on memory and without a result."""
@@ -271,6 +284,27 @@ class Builder:
         types = tuple(v.dtype for v in first)
         return self._append(Opcode.LOOP, types, (*bounds, *first), None, (body.block(yields),))
 
+    def repeated(
+        self, condition: Value, first: Sequence[Value], body: Region, yields: Sequence[Value]
+    ) -> tuple[Value, ...]:
+        """A `while` of a block that takes what is carried, and yields whether to go on and what to carry."""
+        types = tuple(v.dtype for v in first)
+        return self._append(Opcode.WHILE, types, (condition, *first), None, (body.block(yields),))
+
+    def while_(
+        self, condition: Value, body: Callable[..., Sequence[Value]], *, first: Sequence[Value] = ()
+    ) -> tuple[Value, ...]:
+        """Goes on while the condition holds; `body(*carried)` returns the next condition, then what is carried on."""
+        region = self.region([v.dtype for v in first])
+        with self.inside(region):
+            yields = tuple(body(*region.arguments))
+        types = [v.dtype for v in yields]
+        if types != [dtypes.bool_, *(v.dtype for v in first)]:
+            raise ProgramError(
+                f"{self.name}: a while must yield a bool and what it carries, {[v.dtype for v in first]}, got {types}"
+            )
+        return self.repeated(condition, first, region, yields)
+
     def emit(
         self, opcode: Opcode, dtype: DType, *operands: Value, attribute: Number | str | None = None
     ) -> Value:
@@ -302,6 +336,7 @@ class Builder:
             self.reduced,
             self.workgroup,
             Block(tuple(self._scopes[0])),
+            tuple(self._local),
         )
 
     def _new(self, dtype: DType) -> Value:

@@ -6,7 +6,7 @@ import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, update_wrapper
-from typing import Any, cast
+from typing import Any, cast, overload
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from hologram.foundation.errors import KernelError, ShapeError, TraceError, Unsu
 from hologram.foundation.frozen import frozen
 from hologram.kernels import python_form
 from hologram.kernels.compiling import Compiled, Parameter, compiled, parameters_of, settled
+from hologram.kernels.grid import lanes
 from hologram.kernels.language import ArrayType
 from hologram.kernels.source import read
 from hologram.machine.layout import Layout
@@ -43,11 +44,17 @@ class Kernel:
     numbers are Python's. What two points of the grid write to one element, one of them wins.
     """
 
-    def __init__(self, function: Callable[..., Any], around: Mapping[str, Any] = NOTHING) -> None:
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        around: Mapping[str, Any] = NOTHING,
+        workgroup: tuple[int, ...] | None = None,
+    ) -> None:
         update_wrapper(self, function)
         # Annotations that are kept as text are read now, while the names around the function are known.
         self.annotations = settled(function, around)
         self.function: Any = function
+        self.workgroup = workgroup
         self.name: str = getattr(function, "__name__", "kernel")
         self._compiled: dict[int, Compiled] = {}
         self._launchers: dict[Any, Launcher] = {}
@@ -69,7 +76,7 @@ class Kernel:
         """The kernel for grids of `rank` axes; raises KernelError, which names the line."""
         known = self._compiled.get(rank)
         if known is None:
-            known = self._compiled[rank] = compiled(self.function, self.parameters, rank)
+            known = self._compiled[rank] = compiled(self.function, self.parameters, rank, self.workgroup)
         return known
 
     def program(self, rank: int = 1) -> Program:
@@ -99,14 +106,29 @@ class Kernel:
         return f"<kernel {self.name}>"
 
 
-def kernel(function: Callable[..., Any]) -> Kernel:
+@overload
+def kernel(function: Callable[..., Any]) -> Kernel: ...
+@overload
+def kernel(*, workgroup: int | tuple[int, ...] | None = None) -> Callable[[Callable[..., Any]], Kernel]: ...
+
+
+def kernel(function: Any = None, *, workgroup: Any = None) -> Any:
     """Makes a function a kernel, which runs once for each point of a grid: `step[u.shape](u, out, 0.1)`.
 
     Every argument has an annotation: `hg.Array[hg.f32, 2]` of an array with two axes, a dtype of a number. The body
     is Python: see the tutorial, docs/kernels.md. It is read when the kernel first runs; what it takes from around the
     function is constant from then on.
+
+    `workgroup` is how many points of the grid, along each axis, make a workgroup, whose lanes share memory and wait
+    for one another: `@hg.kernel(workgroup=(16, 16))`.
     """
-    return Kernel(function, sys._getframe(1).f_locals)
+    around = sys._getframe(1).f_locals
+    if function is not None:
+        return Kernel(function, around)
+    sized = sizes(workgroup, "kernel: workgroup") if workgroup is not None else None
+    if sized is not None and not (1 <= len(sized) <= 3 and all(sized)):
+        raise KernelError(f"kernel: a workgroup has 1 to 3 axes of at least 1, got {workgroup}")
+    return lambda one: Kernel(one, around, sized)
 
 
 def _grid(kernel: Kernel, shape: Any) -> tuple[int, ...]:
@@ -199,16 +221,20 @@ class Launcher:
         """
         parameters = [*self.kernel.parameters.values()]
         views = [given[k] for k in made.buffers]
+        made.check(engine.limits.shared_bytes, engine.limits.max_workgroup_threads)
         told = engine.bound.told
         floats = {k for k, x in enumerate(given) if type(x) is float and parameters[k] in told}
         scalars = []
         for argument, axis in made.scalars:
-            x = given[argument]
-            if axis is not None:
-                scalars.append(x.shape[axis])
+            if argument is None:
+                scalars.append(self.grid[axis or 0])
+            elif axis is not None:
+                scalars.append(given[argument].shape[axis])
             else:
+                x = given[argument]
                 scalars.append(Given.of(x, argument) if argument in floats else x)
-        step = Step(made.program, tuple(range(len(views))), tuple(scalars), self.grid)
+        grid = lanes(self.grid, made.workgroup)
+        step = Step(made.program, tuple(range(len(views))), tuple(scalars), grid)
         plan = Plan((step,))
         if not any(type(x) is Given for x in scalars):  # a tuned kernel knows no number that changes
             apart = not any(overlaps(a, b) for k, a in enumerate(views) for b in views[:k])
@@ -274,7 +300,7 @@ class PythonLauncher(Launcher):
             if isinstance(given, np.ndarray):
                 _check_host(who, parameter, given)
             held.append(np.array(cast(Any, x).to_numpy()) if isinstance(given, View) else given)
-        python_form.run(kernel.function, kernel.parameters, self.grid, held)
+        python_form.run(kernel.function, kernel.parameters, self.grid, kernel.workgroup, held)
         for before, now in zip(arguments, held, strict=True):
             if isinstance(before, (View, Buffer)):
                 executor: Any = before.executor

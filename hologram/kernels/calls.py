@@ -7,29 +7,15 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
-from hologram.atlas.builder import Builder, Value
 from hologram.atlas.opcodes import Opcode
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType
-from hologram.kernels import functions, language
+from hologram.kernels import functions, language, memory
 from hologram.kernels.values import Array, Literal, Number, Several, Static, several, spelled
 
 O = Opcode
 Statements = Any  # of statements.py, which imports this
 CAST_TYPES: Mapping[type, DType] = functions.CASTS
-
-
-def _load(b: Builder, array: Array, place: Value) -> Value:
-    return b.emit(O.LOAD, array.dtype, place, attribute=array.name)
-
-
-def _store(b: Builder, array: Array, place: Value, value: Value) -> None:
-    b.write(O.STORE, array.name, place, value)
-
-
-# How each kind of memory is read and written.
-LOADS: dict[str, Callable[[Builder, Array, Value], Value]] = {"buffer": _load}
-STORES: dict[str, Callable[[Builder, Array, Value, Value], None]] = {"buffer": _store}
 
 
 def call(c: Statements, function: Any, node: ast.Call) -> Any:
@@ -148,16 +134,17 @@ _FAMILIES: dict[str, Callable[..., Any]] = {
 # Words of the language, and Python's own that mean something when compiling.
 
 
-def _grid(opcode: Opcode) -> Callable[..., Any]:
+def _grid(word: str) -> Callable[..., Any]:
     def handler(c: Statements, node: ast.Call, *arguments: Any) -> Any:
-        rank = c.b.rank
+        numbers = c.grid.numbers(word)
+        if numbers is None:
+            raise c.refuse(node, f"hg.{word}() needs a kernel with workgroups: @hg.kernel(workgroup=64)")
         if not arguments:
-            numbers = [c.numbers.counted(c.b.emit(opcode, dtypes.index, attribute=k)) for k in range(rank)]
-            return numbers[0] if rank == 1 else several(tuple, numbers)
+            return numbers[0] if len(numbers) == 1 else several(tuple, numbers)
         axis = arguments[0]
-        if not isinstance(axis, Literal) or not 0 <= axis.number < rank:
-            raise c.refuse(node, f"an axis must be a number below {rank}, got {spelled(axis)}")
-        return c.numbers.counted(c.b.emit(opcode, dtypes.index, attribute=int(axis.number)))
+        if not isinstance(axis, Literal) or not 0 <= axis.number < len(numbers):
+            raise c.refuse(node, f"an axis must be a number below {len(numbers)}, got {spelled(axis)}")
+        return numbers[int(axis.number)]
 
     return handler
 
@@ -214,10 +201,19 @@ def _where(c: Statements, node: ast.Call, *arguments: Any) -> Any:
     return c.select(condition.value, arguments[1], arguments[2], node)
 
 
+def _ignored(c: Statements, node: ast.Call, *arguments: Any) -> Any:
+    """`print`: the Python form prints."""
+    return Static(None)
+
+
 HANDLERS: list[tuple[Any, Callable[..., Any]]] = [
-    (language.index, _grid(O.COORDINATE)),
-    (language.grid_size, _grid(O.EXTENT)),
+    (language.index, _grid("index")),
+    (language.grid_size, _grid("grid_size")),
+    (language.thread_index, _grid("thread_index")),
+    (language.workgroup_index, _grid("workgroup_index")),
     (language.static, _static),
+    *memory.HANDLERS,
+    (print, _ignored),
     (len, _length),
     (sum, _sum),
     (range, _known(range)),

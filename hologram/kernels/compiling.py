@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 import re
 from collections.abc import Mapping
 from contextlib import suppress
@@ -15,9 +16,11 @@ from hologram.atlas.ssa import has_effect, sources
 from hologram.atlas.verify import verify
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType
-from hologram.foundation.errors import ProgramError, UnsupportedDType
+from hologram.foundation.errors import KernelError, ProgramError, UnsupportedDType
 from hologram.foundation.frozen import frozen
+from hologram.kernels.grid import SIZE, Grid
 from hologram.kernels.language import ArrayType
+from hologram.kernels.numbers import Numbers
 from hologram.kernels.scope import Located
 from hologram.kernels.source import Source, names_of, read
 from hologram.kernels.statements import Statements
@@ -38,7 +41,23 @@ class Compiled:
 
     program: Program
     buffers: tuple[int, ...]
-    scalars: tuple[tuple[int, int | None], ...]
+    scalars: tuple[tuple[int | None, int | None], ...]  # the argument: None of the grid's own sizes
+    workgroup: tuple[int, ...] | None
+    shared: tuple[tuple[int, Source, ast.AST], ...]  # bytes of shared arrays, and where they are asked for
+
+    def check(self, shared_bytes: int, threads: int) -> None:
+        """Raises KernelError where a device has less shared memory, or smaller workgroups."""
+        total = 0
+        for size, source, node in self.shared:
+            total += size
+            if total > shared_bytes:
+                raise source.refuse(
+                    node, f"a workgroup of this device shares {shared_bytes} bytes, and this makes {total}"
+                )
+        if math.prod(self.workgroup or ()) > threads:
+            raise KernelError(
+                f"{self.program.name}: a workgroup of this device has at most {threads} threads, got {self.workgroup}"
+            )
 
 
 def settled(function: Any, around: Mapping[str, Any]) -> dict[str, Any]:
@@ -83,15 +102,22 @@ def _parameter(source: Source, argument: ast.arg, annotation: Any) -> Parameter:
         ) from None
 
 
-def compiled(function: Any, parameters: Mapping[str, Parameter], rank: int) -> Compiled:
+def compiled(
+    function: Any, parameters: Mapping[str, Parameter], rank: int, workgroup: tuple[int, ...] | None = None
+) -> Compiled:
     """The program of a kernel for grids of `rank` axes; raises KernelError, which names the line."""
     source = read(function)
+    if workgroup is not None and len(workgroup) != rank:
+        raise source.refuse(
+            None, f"workgroups of {workgroup} are for grids of {len(workgroup)} axes, got {rank}"
+        )
     name = source.name if _NAME.fullmatch(source.name) else "kernel"
-    b = Located(name, rank=rank)
-    c = Statements(b, source)
+    flat = workgroup is not None
+    b = Located(name, rank=1 if flat else rank, workgroup=math.prod(workgroup) if workgroup else None)
+    c = Statements(b, source, Grid(b, Numbers(b), rank, workgroup))
     values: dict[str, Any] = {}
-    lengths: dict[str, tuple[int, int | None]] = {}
-    taken = {name, *(n for n in parameters if _NAME.fullmatch(n))}
+    lengths: dict[str, tuple[int | None, int | None]] = {SIZE.format(k): (None, k) for k in range(rank)}
+    taken = {name, *lengths, *(n for n in parameters if _NAME.fullmatch(n))}
     for k, (argument, parameter) in enumerate(parameters.items()):
         plain = argument if _NAME.fullmatch(argument) and argument != name else _free(f"argument{k}", taken)
         if isinstance(parameter, DType):
@@ -103,7 +129,13 @@ def compiled(function: Any, parameters: Mapping[str, Parameter], rank: int) -> C
     program = _finished(b, source)
     order = [n for n, p in parameters.items() if isinstance(p, ArrayType)]
     places = {n: k for k, n in enumerate(parameters)}
-    return Compiled(program, tuple(places[n] for n in order), tuple(lengths[s.name] for s in program.scalars))
+    return Compiled(
+        program,
+        tuple(places[n] for n in order),
+        tuple(lengths[s.name] for s in program.scalars),
+        workgroup,
+        tuple(b.sized),
+    )
 
 
 def _free(name: str, taken: set[str]) -> str:
@@ -120,7 +152,7 @@ def _array(
     parameter: ArrayType,
     number: int,
     taken: set[str],
-    lengths: dict[str, tuple[int, int | None]],
+    lengths: dict[str, tuple[int | None, int | None]],
 ) -> Array:
     shape = []
     for axis in range(parameter.rank):

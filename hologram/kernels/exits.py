@@ -31,6 +31,19 @@ def ends(statements: Sequence[ast.stmt]) -> bool:
     return type(last) in JUMPS or (isinstance(last, ast.If) and ends(last.body) and ends(last.orelse))
 
 
+def returns(statements: Iterable[ast.stmt]) -> bool:
+    """Whether every way through the statements returns."""
+    for s in statements:
+        if isinstance(s, ast.Return):
+            return True
+        if isinstance(s, ast.If) and returns(s.body) and returns(s.orelse):
+            return True
+        endless = isinstance(s, ast.While) and isinstance(s.test, ast.Constant) and bool(s.test.value)
+        if endless and BREAK not in exits(s.body):  # type: ignore[attr-defined]
+            return True
+    return False
+
+
 def assigned(statements: Iterable[ast.stmt]) -> dict[str, None]:
     """The names that statements assign, in order."""
     return dict.fromkeys(name for s in statements for name in _assigned(s))

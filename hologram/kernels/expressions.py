@@ -12,7 +12,7 @@ import numpy as np
 from hologram.atlas.builder import Value
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType
-from hologram.kernels import calls
+from hologram.kernels import calls, memory
 from hologram.kernels.numbers import OPERATORS
 from hologram.kernels.scope import Scope
 from hologram.kernels.values import (
@@ -304,7 +304,7 @@ class Expressions(Scope):
         return self.numbers.place(i)
 
     def load(self, array: Array, place: Value) -> Value:
-        return calls.LOADS[array.space](self.b, array, place)
+        return memory.load(self.b, array, place)
 
     # Calls.
 

@@ -6,6 +6,9 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from hologram.atlas.opcodes import Opcode
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType
 from hologram.foundation.errors import KernelError
@@ -65,16 +68,28 @@ def static(value: Any) -> Any:
 
 
 class Lane:
-    """Where the Python form of a kernel stands."""
+    """Where the Python form of a kernel stands: a point of the grid, in a workgroup where the kernel has such."""
 
-    def __init__(self, index: tuple[int, ...], grid: tuple[int, ...]) -> None:
+    def __init__(
+        self,
+        index: tuple[int, ...],
+        grid: tuple[int, ...],
+        thread: tuple[int, ...] = (),
+        group: tuple[int, ...] = (),
+        meeting: Any = None,
+    ) -> None:
         self.index = index
         self.grid = grid
+        self.thread = thread
+        self.group = group
+        self.meeting = meeting  # of the threads of its workgroup
+        self.shared_so_far = 0  # arrays that it asked for
 
 
 class _Running(threading.local):
     lane: Lane | None = None
     rebound: Callable[[Any], Callable[..., Any]] | None = None  # functions as their Python form calls them
+    array: Callable[[str, np.ndarray], Any]  # one with its bounds checked
 
 
 running = _Running()
@@ -101,3 +116,97 @@ def index(axis: int | None = None) -> Any:
 def grid_size(axis: int | None = None) -> Any:
     """The size of the grid, as `index` gives the place in it."""
     return _one_or_all(lane("grid_size").grid, axis)
+
+
+def thread_index(axis: int | None = None) -> Any:
+    """Where in its workgroup the lane is, as `index` says where in the grid."""
+    return _one_or_all(_in_a_workgroup("thread_index").thread, axis)
+
+
+def workgroup_index(axis: int | None = None) -> Any:
+    """Which workgroup the lane is in, as `index` says where in the grid."""
+    return _one_or_all(_in_a_workgroup("workgroup_index").group, axis)
+
+
+def _in_a_workgroup(word: str) -> Lane:
+    here = lane(word)
+    if here.meeting is None:
+        raise KernelError(f"hg.{word}() needs a kernel with workgroups: @hg.kernel(workgroup=64)")
+    return here
+
+
+# Memory.
+
+
+def local(shape: int | tuple[int, ...], dtype: Any) -> Any:
+    """An array that each lane has for itself; it begins as zeros. Its shape is known when the kernel is compiled."""
+    lane("local")
+    return running.array("hg.local(...)", np.zeros(shape, _dtype(dtype).numpy))
+
+
+def shared(shape: int | tuple[int, ...], dtype: Any) -> Any:
+    """An array that the lanes of a workgroup share; it begins as zeros. See `barrier`."""
+    here = _in_a_workgroup("shared")
+    arrays, number = here.meeting.arrays, here.shared_so_far
+    here.shared_so_far += 1
+    if number == len(arrays):
+        arrays.append(running.array("hg.shared(...)", np.zeros(shape, _dtype(dtype).numpy)))
+    return arrays[number]
+
+
+def barrier() -> None:
+    """All lanes of the workgroup meet here, and see what the others stored in shared memory before."""
+    _in_a_workgroup("barrier").meeting.wait()
+
+
+def _dtype(given: Any) -> DType:
+    return dtypes.dtype(getattr(given, "dtype", given))
+
+
+def _atomic(name: str, update: Callable[[Any, Any], Any], about: str) -> Callable[..., Any]:
+    def atomic(array: Any, index: Any, value: Any) -> Any:
+        lane(f"atomic_{name}")
+        old = array[index]
+        with np.errstate(all="ignore"):
+            array[index] = update(old, type(old)(value))
+        return old
+
+    atomic.__name__ = f"atomic_{name}"
+    atomic.__doc__ = (
+        f"{about}, as one step that no other lane comes between; gives the element as it was before."
+    )
+    return atomic
+
+
+atomic_add = _atomic("add", lambda old, x: old + x, "Adds to an element")
+atomic_min = _atomic("min", lambda old, x: min(old, x), "Makes an element the smaller of itself and a value")
+atomic_max = _atomic("max", lambda old, x: max(old, x), "Makes an element the larger of itself and a value")
+atomic_and = _atomic("and", lambda old, x: old & x, "Clears bits of an element")
+atomic_or = _atomic("or", lambda old, x: old | x, "Sets bits of an element")
+atomic_xor = _atomic("xor", lambda old, x: old ^ x, "Flips bits of an element")
+atomic_exchange = _atomic("exchange", lambda old, x: x, "Stores an element")
+
+
+def atomic_compare_exchange(array: Any, index: Any, expected: Any, value: Any) -> Any:
+    """Stores an element where it is what is expected, as one step; gives the element as it was before."""
+    lane("atomic_compare_exchange")
+    old = array[index]
+    if old == expected:
+        array[index] = value
+    return old
+
+
+ATOMICS: dict[Opcode, Callable[..., Any]] = {
+    Opcode.ATOMIC_ADD: atomic_add,
+    Opcode.ATOMIC_MIN: atomic_min,
+    Opcode.ATOMIC_MAX: atomic_max,
+    Opcode.ATOMIC_AND: atomic_and,
+    Opcode.ATOMIC_OR: atomic_or,
+    Opcode.ATOMIC_XOR: atomic_xor,
+    Opcode.ATOMIC_EXCHANGE: atomic_exchange,
+    Opcode.ATOMIC_COMPARE_EXCHANGE: atomic_compare_exchange,
+}
+WORDS = (
+    *("Array", "func", "static", "index", "grid_size", "thread_index", "workgroup_index"),
+    *("local", "shared", "barrier", *(word.__name__ for word in ATOMICS.values())),
+)

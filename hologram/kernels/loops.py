@@ -10,9 +10,9 @@ from hologram.atlas.builder import Region, Value
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType
 from hologram.foundation.frozen import frozen
-from hologram.kernels.exits import BREAK, CONTINUE, NONE, assigned, exits
+from hologram.kernels.exits import BREAK, CONTINUE, NONE, RETURN, assigned, exits
 from hologram.kernels.expressions import Expressions
-from hologram.kernels.scope import EXIT
+from hologram.kernels.scope import EXIT, RESULT
 from hologram.kernels.values import (
     Array,
     Literal,
@@ -38,8 +38,15 @@ class Bounds:
     step: int
 
 
+def _counter(dtype: DType) -> DType:
+    """What a loop counts in: languages do not compute in less than words."""
+    return dtypes.i32 if dtype.bits < 32 else dtype
+
+
 class Loops(Expressions):
     """Writes loops."""
+
+    depth = 0  # loops around what is written
 
     def block(self, statements: Sequence[ast.stmt]) -> None:
         raise NotImplementedError  # of Statements
@@ -135,7 +142,7 @@ class Loops(Expressions):
     def counted(self, node: ast.For, bounds: Bounds) -> None:
         """A loop as an instruction."""
         if exits(node.body) - {CONTINUE}:
-            raise self.refuse(node, "break and return have no meaning inside of this loop")
+            return self.counted_until(node, bounds)
         start, stop, counting = self._counting(bounds)
         step = self.b.constant(abs(bounds.step), start.dtype)
 
@@ -158,16 +165,107 @@ class Loops(Expressions):
         if one.step > 0:
             if all(numbers.positive(x) and numbers.dtype(x) is dtypes.i32 for x in (one.start, one.stop)):
                 return numbers.place(one.start), numbers.place(one.stop), numbers.counted
-            dtype = numbers.common(one.start, one.stop)
+            dtype = _counter(numbers.common(one.start, one.stop))
             first, last = numbers.value(one.start, dtype), numbers.value(one.stop, dtype)
             positive = numbers.positive(one.start)
             return first, last, lambda counter: Number(counter, positive=positive)
-        dtype = numbers.common(one.start, one.stop)
+        dtype = _counter(numbers.common(one.start, one.stop))
         if not dtype.is_signed:
             raise self.refuse(None, f"a range that goes down must be of signed integers, got {dtype}")
         first, last = numbers.value(one.start, dtype), numbers.value(one.stop, dtype)
         # It counts up through the mirrored numbers: -start, -start + step, ... below -stop.
         return -first, -last, lambda counter: Number(-counter)
+
+    # With a condition.
+
+    def while_(self, node: ast.While) -> None:
+        """A loop that goes on while its condition holds."""
+        if node.orelse:
+            raise self.refuse(node.orelse[0], "`else` of a loop has no meaning in a kernel")
+
+        def condition() -> Number | Literal:
+            with self.at(node.test):
+                return self.numbers.truth(self.number(node.test))
+
+        first = condition()
+        if isinstance(first, Literal) and not first.number:
+            return
+        self._until(node, node.body, self.numbers.value(first), (), condition, lambda counters: None)
+
+    def counted_until(self, node: ast.For, bounds: Bounds) -> None:
+        """A loop over a range that something may end before."""
+        start, stop, counting = self._counting(bounds)
+        step = self.b.constant(abs(bounds.step), start.dtype)
+        now: list[Value] = []
+
+        def bind(counters: Sequence[Value]) -> None:
+            now[:] = counters
+            self.bind(node.target, counting(counters[0]))
+
+        def more() -> Number:
+            # The distance, as unsigned, is right even where the next number would wrap.
+            far = stop - now[0]
+            unsigned = far.dtype.unsigned if far.dtype.is_integer else far.dtype
+            return Number(far.to(unsigned) > step.to(unsigned))
+
+        following = lambda: (now[0] + step,)  # noqa: E731
+        self._until(node, node.body, start < stop, (start,), more, bind, following)
+
+    def _until(
+        self,
+        node: ast.stmt,
+        statements: Sequence[ast.stmt],
+        go: Value,
+        counters: tuple[Value, ...],
+        condition: Callable[[], Number | Literal],
+        begin: Callable[[Sequence[Value]], None],
+        following: Callable[[], tuple[Value, ...]] = tuple,
+    ) -> None:
+        """Rounds while a condition holds and nothing leaves; counters are handed on beside the variables."""
+        returns = RETURN in exits(statements)
+        on: list[Value] = []
+
+        def body(region: Region) -> None:
+            begin(region.arguments[: len(counters)])
+            self.block(statements)
+            state = self.env[EXIT]
+            again: Number | Literal
+            if isinstance(state, Literal):
+                again = condition() if state.number <= CONTINUE else Literal(False)
+            else:
+                stays = self.numbers.binary(ast.LtE, state, Literal(CONTINUE))
+                assert isinstance(stays, Number)
+                again = self.both(stays.value, condition, node)
+            on[:] = [self.numbers.value(again), *following()]
+            self.env[EXIT] = self._behind(state)
+
+        def around(first: list[Value], region: Region, yields: list[Value]) -> tuple[Value, ...]:
+            return self.b.repeated(go, [*counters, *first], region, [*on, *yields])
+
+        if returns:
+            self._make_room(node, counters, body)
+        dtypes_ = [c.dtype for c in counters]
+        self.carried(node, statements, dtypes_, body, around, (EXIT, RESULT) if returns else ())
+
+    def both(
+        self, so_far: Value, condition: Callable[[], Number | Literal], node: ast.AST
+    ) -> Number | Literal:
+        """`so_far and condition()`; the condition is asked only then, for it may read what is no more."""
+        return self.numbers.truth(self.either(so_far, condition, lambda: Literal(False), node))
+
+    def _make_room(self, node: ast.stmt, counters: Sequence[Value], body: Callable[[Region], None]) -> None:
+        """Gives what a function returns from inside of a loop a value before it."""
+        if RESULT in self.env:
+            return
+        before = self.env
+        region = self.b.region([c.dtype for c in counters])
+        self.env = dict(before)
+        with self.b.inside(region):
+            body(region)
+        found, self.env = self.env.get(RESULT), before
+        if found is not None and not isinstance(found, (Static, Unset)):
+            zeros = iter([Literal(self.numbers.dtype(x).python(0)) for x in leaves(found)])
+            self.env[RESULT] = rebuilt(found, zeros)
 
     # What rounds hand on.
 
@@ -198,8 +296,10 @@ class Loops(Expressions):
             self.env = dict(before)
             for name in names:
                 self.env[name] = rebuilt(before[name], entering)
+            self.depth += 1
             with self.b.inside(region):
                 body(region)
+            self.depth -= 1
             after, self.env = self.env, before
             found = {name: self._after(name, before[name], after[name], types[name], node) for name in names}
             if found == types:

@@ -7,6 +7,7 @@ own would compute something else: functions of numbers, and dtypes, which conver
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import CellType, FunctionType, ModuleType
 from typing import Any
 
@@ -19,6 +20,7 @@ from hologram.foundation.dtypes import DType
 from hologram.foundation.errors import BoundsError
 from hologram.kernels import functions
 from hologram.kernels.language import ArrayType, Lane, running
+from hologram.kernels.meeting import Meeting
 
 Parameter = ArrayType | DType
 
@@ -100,9 +102,16 @@ class Cast:
 
 
 def run(
-    function: Any, parameters: Mapping[str, Parameter], grid: tuple[int, ...], arguments: Sequence[Any]
+    function: Any,
+    parameters: Mapping[str, Parameter],
+    grid: tuple[int, ...],
+    workgroup: tuple[int, ...] | None,
+    arguments: Sequence[Any],
 ) -> None:
-    """Runs a kernel's function for each point of a grid, in row-major order; arrays are changed in place."""
+    """Runs a kernel's function for each point of a grid, in row-major order; arrays are changed in place.
+
+    With workgroups one after the other runs, and its lanes take turns at barriers.
+    """
     given = [
         Checked(name, x) if isinstance(p, ArrayType) else Cast(p)(x)
         for (name, p), x in zip(parameters.items(), arguments, strict=True)
@@ -114,16 +123,27 @@ def run(
             bound[one] = _rebound(one)
         return bound[one]
 
-    before = running.lane, running.rebound
-    running.rebound = rebound
-    try:
-        body = rebound(function)
-        with np.errstate(all="ignore"):
-            for index in np.ndindex(*grid):
-                running.lane = Lane(index, grid)
-                body(*given)
-    finally:
-        running.lane, running.rebound = before
+    def one(here: Lane) -> None:
+        before = running.lane, running.rebound
+        running.lane, running.rebound, running.array = here, rebound, Checked
+        try:
+            with np.errstate(all="ignore"):
+                rebound(function)(*given)
+        finally:
+            running.lane, running.rebound = before
+
+    if workgroup is None:
+        for index in np.ndindex(*grid):
+            one(Lane(index, grid))
+        return
+    for group in np.ndindex(*(-(-n // size) for n, size in zip(grid, workgroup, strict=True))):
+        meeting = Meeting()
+        lanes = []
+        for thread in np.ndindex(*workgroup):
+            index = tuple(g * n + t for g, n, t in zip(group, workgroup, thread, strict=True))
+            if all(i < n for i, n in zip(index, grid, strict=True)):
+                lanes.append(partial(one, Lane(index, grid, thread, group, meeting)))
+        meeting.run(lanes)
 
 
 # What names stand for.

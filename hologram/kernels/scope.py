@@ -39,6 +39,9 @@ class Located(Builder):
         self.at: tuple[Source, ast.AST] | None = None
         self.origins: dict[int, tuple[Source, ast.AST]] = {}  # by the id of the instruction
         self.kept: list[Instruction] = []  # so that ids stay theirs
+        self.sized: list[
+            tuple[int, Source, ast.AST]
+        ] = []  # bytes of shared arrays, and where they are asked for
 
     def _append(self, *arguments: Any, **named: Any) -> tuple[Value, ...]:
         results = super()._append(*arguments, **named)

@@ -9,11 +9,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from hologram.atlas.builder import Value
-from hologram.kernels import calls
-from hologram.kernels.exits import JUMPS, NONE, RETURN, assigned, ends, exits
+from hologram.kernels import memory
+from hologram.kernels.exits import JUMPS, NONE, RETURN, assigned, ends, exits, returns
 from hologram.kernels.expressions import Expressions, _words
+from hologram.kernels.grid import Grid
 from hologram.kernels.loops import Loops
-from hologram.kernels.scope import EXIT, RESULT
+from hologram.kernels.scope import EXIT, RESULT, Located
 from hologram.kernels.source import Source, read
 from hologram.kernels.values import Array, Literal, Number, Several, Static, spelled
 
@@ -21,10 +22,13 @@ from hologram.kernels.values import Array, Literal, Number, Several, Static, spe
 class Statements(Loops, Expressions):
     """Writes statements in order."""
 
-    def __init__(self, *arguments: Any) -> None:
-        super().__init__(*arguments)
+    def __init__(self, builder: Located, source: Source, grid: Grid) -> None:
+        super().__init__(builder, source)
+        self.grid = grid
         self.env[EXIT] = Literal(NONE)
         self.stack: list[types.FunctionType] = []
+        self.path: tuple[int, ...] = ()  # the calls around what is written
+        self.arrays: dict[Any, Array] = {}  # made by hg.local and hg.shared, by their calls
 
     # Order.
 
@@ -125,9 +129,8 @@ class Statements(Loops, Expressions):
     def put(self, array: Array, place: Value, value: Any, node: ast.AST) -> None:
         """Stores an element; a number takes the array's dtype, but no float becomes an integer by itself."""
         with self.at(node):
-            calls.STORES[array.space](
-                self.b, array, place, self.numbers.value(self.plain(value, node), array.dtype)
-            )
+            stored = self.numbers.value(self.plain(value, node), array.dtype)
+            self.grid.effect(lambda: memory.store(self.b, array, place, stored))
 
     # Ways.
 
@@ -158,8 +161,8 @@ class Statements(Loops, Expressions):
         if not isinstance(node.value, ast.Constant):  # a docstring
             self.expression(node.value)
 
-    def nothing(self, node: ast.Pass) -> None:
-        pass
+    def nothing(self, node: ast.stmt) -> None:
+        """Nothing is computed."""
 
     # Functions.
 
@@ -169,11 +172,11 @@ class Statements(Loops, Expressions):
             names = " calls ".join(f.__name__ for f in (*self.stack[1:], function))
             raise self.refuse(node, f"a kernel has no recursion: {names}")
         source, outer = read(function), (self.source, self.env, self.local_names)
+        self.path = (*self.path, id(node))
         self.enter(source, values, function)
+        self.path = self.path[:-1]
         result = self.env.get(RESULT, Static(None))
-        state = self.env[EXIT]
-        ends_here = isinstance(state, Literal) and state.number == RETURN
-        if not ends_here and not isinstance(result, Static):
+        if not isinstance(result, Static) and not returns(source.tree.body):
             raise self.refuse(None, "every way through a function must return")
         self.source, self.env, self.local_names = outer
         return result
@@ -213,6 +216,8 @@ STATEMENTS: dict[type[ast.AST], Callable[[Statements, Any], None]] = {
     ast.AugAssign: Statements.augmented,
     ast.If: Statements.if_statement,
     ast.For: Statements.for_,
+    ast.While: Statements.while_,
+    ast.Assert: Statements.nothing,  # the Python form checks it
     ast.Continue: Statements.jump,
     ast.Break: Statements.jump,
     ast.Return: Statements.return_,

@@ -1,7 +1,7 @@
 """What is no kernel is refused before anything runs, at the line that is marked by `# <-` and the words there."""
 
 # pyright: reportInvalidTypeForm=false, reportArgumentType=false, reportCallIssue=false, reportOperatorIssue=false
-# pyright: reportPossiblyUnbound=false, reportUnboundVariable=false, reportUndefinedVariable=false, reportUnusedExpression=false
+# pyright: reportPossiblyUnboundVariable=false, reportUnboundVariable=false, reportUndefinedVariable=false, reportUnusedExpression=false
 # ruff: noqa: B007, C416, F821, F841, RUF059
 
 from __future__ import annotations
