@@ -158,7 +158,11 @@ class Expressions(Scope):
         name = f"$value{id(node)}"
 
         def keep(side: Callable[[], Any]) -> Callable[[], None]:
-            return lambda: self.env.update({name: side()})
+            def kept() -> None:
+                value = side()  # which may put other variables in the place of these
+                self.env[name] = value
+
+            return kept
 
         self.branch(condition, keep(then), keep(orelse), node)
         return self.env.pop(name)

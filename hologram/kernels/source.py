@@ -8,6 +8,7 @@ import inspect
 import textwrap
 from collections.abc import Mapping
 from dataclasses import field
+from functools import lru_cache
 from types import FunctionType
 from typing import Any
 
@@ -67,6 +68,7 @@ class Source:
         raise self.refuse(node, f"{node.id} is not defined, neither here nor around the function")
 
 
+@lru_cache(maxsize=256)
 def read(function: Any) -> Source:
     """The source of a function; raises KernelError where it cannot be read."""
     if not isinstance(function, FunctionType):
