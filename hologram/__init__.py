@@ -89,8 +89,29 @@ if _typing.TYPE_CHECKING:
         vmap as vmap,
     )
     from hologram.frontend.jit.jitted import jit as jit
+    from hologram.frontend.kernel import kernel as kernel
     from hologram.frontend.packed import Packed as Packed
     from hologram.frontend.tree import register_pytree_node as register_pytree_node
+    from hologram.kernels.language import (
+        Array as Array,
+        atomic_add as atomic_add,
+        atomic_and as atomic_and,
+        atomic_compare_exchange as atomic_compare_exchange,
+        atomic_exchange as atomic_exchange,
+        atomic_max as atomic_max,
+        atomic_min as atomic_min,
+        atomic_or as atomic_or,
+        atomic_xor as atomic_xor,
+        barrier as barrier,
+        func as func,
+        grid_size as grid_size,
+        index as index,
+        local as local,
+        shared as shared,
+        static as static,
+        thread_index as thread_index,
+        workgroup_index as workgroup_index,
+    )
     from hologram.frontend.signatures import *  # noqa: F403  (the operations)
     from hologram.frontend.array_api.searching import (
         nonzero as nonzero,
@@ -146,6 +167,25 @@ _aliases.install()
 # Importing opens nothing and loads no vendor's library. What an executor does not need to open is fetched when it is
 # first asked for (name -> module), and so are the public modules and the operations.
 _LAZY = {
+    "kernel": "hologram.frontend.kernel",
+    **dict.fromkeys(
+        (
+            *(
+                "Array",
+                "func",
+                "static",
+                "index",
+                "grid_size",
+                "thread_index",
+                "workgroup_index",
+                "local",
+                "shared",
+            ),
+            *("barrier", "atomic_add", "atomic_min", "atomic_max", "atomic_and", "atomic_or", "atomic_xor"),
+            *("atomic_exchange", "atomic_compare_exchange"),
+        ),
+        "hologram.kernels.language",
+    ),
     "BackendType": "hologram.frontend.selection",
     "Packed": "hologram.frontend.packed",
     "Program": "hologram.atlas.program",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
@@ -53,6 +54,8 @@ class _Writer:
     exact: bool
     division: bool
     known: tuple[DType, ...]
+    arrays: bool = False  # whether lanes may have memory of their own
+    local: dict[DType, Any] | None = None
 
     def pick(self, dtype: DType) -> Value:
         """A value of the dtype: one in reach, one converted, or a constant."""
@@ -92,6 +95,10 @@ class _Writer:
             self.pool.extend(self.branch(dtype, depth))
         elif kind == 1 and depth < 2:
             self.pool.extend(self.loop(dtype, depth))
+        elif kind == 4 and depth < 2:
+            self.pool.extend(self.while_(dtype, depth))
+        elif kind == 5 and self.arrays and self.draw(st.booleans()):
+            self.pool.append(self.through_memory(dtype))
         elif kind == 2:
             self.pool.append(select(self.pick(dtypes.bool_), self.pick(dtype), self.pick(dtype)))
         elif kind == 3:
@@ -128,6 +135,29 @@ class _Writer:
             0, stop, lambda k, x: self.inside(dtype, depth, k.to(dtypes.i32), x), first=[first], step=step
         )
 
+    def while_(self, dtype: DType, depth: int) -> tuple[Value, ...]:
+        """Up to 3 rounds, unless the data end it before."""
+        left, first = self.pick(dtypes.u32) & 3, self.pick(dtype)
+
+        def body(left: Value, x: Value) -> list[Value]:
+            (result,) = self.inside(dtype, depth, left, x)
+            return [(left > 1) & (self.pick(dtypes.bool_) | (left == 3)), left - 1, result]
+
+        return self.builder.while_(left > 0, body, first=[left, first])[1:]
+
+    def through_memory(self, dtype: DType) -> Value:
+        """A value that went through the lane's own memory; some positions are outside of it."""
+        self.local = self.local or {}
+        if dtype not in self.local:
+            self.local[dtype] = self.builder.local(f"local_{dtype.name}", dtype, 3)
+        array = self.local[dtype]
+        for _ in range(self.draw(st.integers(0, 2))):
+            place = self.pick(dtypes.u32) & 3
+            at = select(place < 3, place, 0).to(dtypes.index)
+            self.builder.local_store(array, at, self.pick(dtype))
+        place = self.pick(dtypes.u32) & 1
+        return self.builder.local_load(array, place.to(dtypes.index))
+
 
 @st.composite
 def programs(
@@ -160,7 +190,7 @@ def programs(
         pool.append(b.load(b.buffer(f"in_{k}", dtype, Access.READ), at))
     factor = draw(st.integers(0, 5))
     pool.append(b.scalar("factor", dtypes.i32))
-    writer = _Writer(draw, b, pool, exact, not exact if division is None else division, known)
+    writer = _Writer(draw, b, pool, exact, not exact if division is None else division, known, not reduced)
     for _ in range(draw(st.integers(1, 8))):
         writer.step()
     uniform = [_fold(draw, writer) for _ in range(draw(st.integers(1, 2)))] if reduced else []

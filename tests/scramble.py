@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from random import Random
 
-from hologram.atlas.opcodes import EFFECTS, LOADS, PURE, REDUCTIONS, STRUCTURED, Opcode
+from hologram.atlas.opcodes import EFFECTS, LOADS, LOOPS, PURE, REDUCTIONS, STRUCTURED, Opcode
 from hologram.atlas.program import Block, Instruction, Program
 from hologram.atlas.ssa import mentions
 from hologram.foundation import dtypes
@@ -53,7 +53,7 @@ class _Scrambler:
             i = replace(i, blocks=tuple(self.block(b) for b in i.blocks))
             hoisted, i = self.hoisted(i)
             added += hoisted
-            if i.opcode is Opcode.LOOP and self.random.random() < 0.3:
+            if i.opcode in LOOPS and self.random.random() < 0.3:
                 more, i = self.carrying_more(i)
                 added += more
             return [*added, i]
@@ -170,7 +170,7 @@ def _renamed(program: Program, random: Random) -> Program:
     """Other numbers for values, other names for everything."""
     old = list(program.types)
     numbers = dict(zip(old, random.sample(range(3 * len(old) + 1), len(old)), strict=True))
-    parameters = (*program.buffers, *program.scalars, *program.shared)
+    parameters = (*program.buffers, *program.scalars, *program.shared, *program.local)
     names = {p.name: f"other{k}" for k, p in enumerate(parameters)}
 
     def block(b: Block) -> Block:
@@ -197,5 +197,6 @@ def _renamed(program: Program, random: Random) -> Program:
         buffers=tuple(replace(b, name=names[b.name]) for b in program.buffers),
         scalars=tuple(replace(s, name=names[s.name]) for s in program.scalars),
         shared=tuple(replace(s, name=names[s.name]) for s in program.shared),
+        local=tuple(replace(s, name=names[s.name]) for s in program.local),
         body=block(program.body),
     )

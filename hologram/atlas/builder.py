@@ -13,6 +13,7 @@ So y = a x + y is written:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import chain
 
 from hologram.atlas.opcodes import COMPARISONS, PURE, Opcode
@@ -21,6 +22,7 @@ from hologram.atlas.program import (
     Block,
     BufferParameter,
     Instruction,
+    LocalArray,
     Program,
     ScalarParameter,
     SharedArray,
@@ -89,6 +91,24 @@ class Value:
         return self.builder.emit(Opcode.BITCAST, dtype, self)
 
 
+class Region:
+    """A block under construction, which may be entered again until an instruction takes it."""
+
+    def __init__(self, arguments: tuple[Value, ...]) -> None:
+        self.arguments = arguments
+        self.instructions: list[Instruction] = []
+        self.known: dict[tuple, Value] = {}
+
+    def block(self, yields: Sequence[Value]) -> Block:
+        """The finished block."""
+        return Block(
+            tuple(self.instructions),
+            tuple(a.id for a in self.arguments),
+            tuple(a.dtype for a in self.arguments),
+            tuple(v.id for v in yields),
+        )
+
+
 class Builder:
     """Collects a program; equal pure instructions in reach of each other are emitted once."""
 
@@ -104,6 +124,7 @@ class Builder:
         self._buffers: list[BufferParameter] = []
         self._scalars: list[ScalarParameter] = []
         self._shared: list[SharedArray] = []
+        self._local: list[LocalArray] = []
         self._scopes: list[list[Instruction]] = [[]]
         self._known: list[dict[tuple, Value]] = [{}]
         self._count = 0
@@ -127,6 +148,11 @@ class Builder:
     def shared(self, name: str, dtype: DType, size: int) -> SharedArray:
         array = SharedArray(name, dtype, size)
         self._shared.append(array)
+        return array
+
+    def local(self, name: str, dtype: DType, size: int) -> LocalArray:
+        array = LocalArray(name, dtype, size)
+        self._local.append(array)
         return array
 
     # Values.
@@ -166,12 +192,22 @@ class Builder:
     def shared_store(self, array: SharedArray, position: Value, value: Value | Number) -> None:
         self._append(Opcode.SHARED_STORE, (), (position, self.value(value, array.dtype)), array.name)
 
+    def local_load(self, array: LocalArray, position: Value) -> Value:
+        return self.emit(Opcode.LOCAL_LOAD, array.dtype, position, attribute=array.name)
+
+    def local_store(self, array: LocalArray, position: Value, value: Value | Number) -> None:
+        self._append(Opcode.LOCAL_STORE, (), (position, self.value(value, array.dtype)), array.name)
+
     def atomic(
-        self, opcode: Opcode, buffer: BufferParameter, position: Value, value: Value | Number
+        self, opcode: Opcode, memory: BufferParameter | SharedArray, position: Value, *values: Value | Number
     ) -> Value:
-        return self.emit(
-            opcode, buffer.dtype, position, self.value(value, buffer.dtype), attribute=buffer.name
-        )
+        """The old value; `values` are the new one, or before it the one that is expected."""
+        given = [self.value(v, memory.dtype) for v in values]
+        return self.emit(opcode, memory.dtype, position, *given, attribute=memory.name)
+
+    def write(self, opcode: Opcode, name: str, *operands: Value) -> None:
+        """An instruction with an effect on memory and without a result."""
+        self._append(opcode, (), operands, name)
 
     def barrier(self) -> None:
         self._append(Opcode.BARRIER, (), ())
@@ -215,6 +251,62 @@ class Builder:
             )
         return self._append(Opcode.LOOP, yielded, (*bounds, *first), None, (block,))
 
+    # Structure in parts: a block's dtypes may be known only once another one is written.
+
+    def region(self, argument_types: Sequence[DType] = ()) -> Region:
+        """An empty block with values that enter it."""
+        return Region(tuple(self._new(t) for t in argument_types))
+
+    @contextmanager
+    def inside(self, region: Region) -> Iterator[None]:
+        """What is emitted goes to the end of a block."""
+        self._scopes.append(region.instructions)
+        self._known.append(region.known)
+        try:
+            yield
+        finally:
+            self._known.pop()
+            self._scopes.pop()
+
+    def branch(
+        self, condition: Value, then: Region, orelse: Region, yields: tuple[Sequence[Value], Sequence[Value]]
+    ) -> tuple[Value, ...]:
+        """An `if` of two blocks, and what each yields."""
+        blocks = then.block(yields[0]), orelse.block(yields[1])
+        return self._append(Opcode.IF, tuple(v.dtype for v in yields[0]), (condition,), None, blocks)
+
+    def counted(
+        self,
+        bounds: tuple[Value, Value, Value],
+        first: Sequence[Value],
+        body: Region,
+        yields: Sequence[Value],
+    ) -> tuple[Value, ...]:
+        """A `loop` of a block that takes the counter and what is carried; bounds are start, stop and step."""
+        types = tuple(v.dtype for v in first)
+        return self._append(Opcode.LOOP, types, (*bounds, *first), None, (body.block(yields),))
+
+    def repeated(
+        self, condition: Value, first: Sequence[Value], body: Region, yields: Sequence[Value]
+    ) -> tuple[Value, ...]:
+        """A `while` of a block that takes what is carried, and yields whether to go on and what to carry."""
+        types = tuple(v.dtype for v in first)
+        return self._append(Opcode.WHILE, types, (condition, *first), None, (body.block(yields),))
+
+    def while_(
+        self, condition: Value, body: Callable[..., Sequence[Value]], *, first: Sequence[Value] = ()
+    ) -> tuple[Value, ...]:
+        """Goes on while the condition holds; `body(*carried)` returns the next condition, then what is carried on."""
+        region = self.region([v.dtype for v in first])
+        with self.inside(region):
+            yields = tuple(body(*region.arguments))
+        types = [v.dtype for v in yields]
+        if types != [dtypes.bool_, *(v.dtype for v in first)]:
+            raise ProgramError(
+                f"{self.name}: a while must yield a bool and what it carries, {[v.dtype for v in first]}, got {types}"
+            )
+        return self.repeated(condition, first, region, yields)
+
     def emit(
         self, opcode: Opcode, dtype: DType, *operands: Value, attribute: Number | str | None = None
     ) -> Value:
@@ -246,6 +338,7 @@ class Builder:
             self.reduced,
             self.workgroup,
             Block(tuple(self._scopes[0])),
+            tuple(self._local),
         )
 
     def _new(self, dtype: DType) -> Value:
@@ -269,16 +362,10 @@ class Builder:
     def _block(
         self, argument_types: tuple[DType, ...], body: Callable[..., Sequence[Value]]
     ) -> tuple[Block, tuple[DType, ...]]:
-        arguments = tuple(self._new(t) for t in argument_types)
-        self._scopes.append([])
-        self._known.append({})
-        yields = tuple(body(*arguments))
-        self._known.pop()
-        instructions = tuple(self._scopes.pop())
-        block = Block(
-            instructions, tuple(a.id for a in arguments), argument_types, tuple(v.id for v in yields)
-        )
-        return block, tuple(v.dtype for v in yields)
+        region = self.region(argument_types)
+        with self.inside(region):
+            yields = tuple(body(*region.arguments))
+        return region.block(yields), tuple(v.dtype for v in yields)
 
 
 def _function(opcode: Opcode) -> Callable[..., Value]:

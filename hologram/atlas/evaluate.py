@@ -1,9 +1,10 @@
 """The definition of Atlas: runs a program on NumPy arrays, all lanes of the grid at once.
 
 A value is an array with one axis per grid axis, of size 1 where the value does not depend on it. Lanes advance in
-lockstep, so a barrier has nothing to do; `if` runs both its sides, `loop` as often as its longest lane, under a mask
+lockstep, so a barrier has nothing to do; `if` runs both its sides, loops as often as their longest lane, under a mask
 that says which lanes take part in stores, atomics and loops. Shared memory begins as zeros in each workgroup, and the
-last workgroup has only the lanes of the grid: nobody stores for those that are missing.
+last workgroup has only the lanes of the grid: nobody stores for those that are missing. A local array begins as zeros
+in each lane.
 """
 
 from __future__ import annotations
@@ -205,6 +206,27 @@ def _shared_store(lanes: _Lanes, i: Instruction, operands: Arrays, mask: Mask) -
     return ()
 
 
+def _in_local(lanes: _Lanes, name: str, position: Array) -> tuple[Array, Array]:
+    """All lanes' copies of a local array, end to end, and a position in them (-1: outside)."""
+    declared = next(s for s in lanes.program.local if s.name == name)
+    count = math.prod(lanes.shape)
+    if name not in lanes.shared:
+        lanes.shared[name] = np.zeros(count * declared.size, declared.dtype.numpy)
+    number = np.arange(count, dtype=np.int64).reshape(lanes.shape)
+    inside = (position >= 0) & (position < declared.size)
+    return lanes.shared[name], np.where(inside, number * declared.size + position, -1)
+
+
+def _local_load(lanes: _Lanes, i: Instruction, operands: Arrays, mask: Mask) -> Arrays:
+    return (_gather(*_in_local(lanes, str(i.attribute), operands[0])),)
+
+
+def _local_store(lanes: _Lanes, i: Instruction, operands: Arrays, mask: Mask) -> Arrays:
+    memory, position = _in_local(lanes, str(i.attribute), operands[0])
+    _scatter(lanes, memory, position, operands[1], mask)
+    return ()
+
+
 _ACCUMULATE = {
     Opcode.ATOMIC_ADD: np.add,
     Opcode.ATOMIC_MIN: np.minimum,
@@ -217,13 +239,19 @@ _ACCUMULATE = {
 
 def _atomic(lanes: _Lanes, i: Instruction, operands: Arrays, mask: Mask) -> Arrays:
     """One lane after another, in row-major order; the result is what each lane found."""
-    memory = lanes.buffers[str(i.attribute)]
+    name, place = str(i.attribute), operands[0]
+    if name in lanes.buffers:
+        memory = lanes.buffers[name]
+    else:
+        memory, place = _in_shared(lanes, name, place)
     numbers = np.arange(math.prod(lanes.shape), dtype=np.int64).reshape(lanes.shape)
-    number_, position, value = lanes.together(mask, numbers, *operands)
+    number_, position, *values = lanes.together(mask, numbers, place, *operands[1:])
     inside = (position >= 0) & (position < memory.size)
-    number_, position, value = number_[inside], position[inside], value[inside]
-    order = np.argsort(position, kind="stable")
-    number_, position, value = number_[order], position[order], value[order]
+    order = np.argsort(position[inside], kind="stable")
+    number_, position, *values = (x[inside][order] for x in (number_, position, *values))
+    if i.opcode is Opcode.ATOMIC_COMPARE_EXCHANGE:
+        return (_compared(memory, number_, position, *values, lanes.shape),)
+    (value,) = values
     old = np.zeros(math.prod(lanes.shape), memory.dtype)
     ufunc = _ACCUMULATE.get(i.opcode)
     starts = np.flatnonzero(np.diff(position, prepend=-1))
@@ -234,6 +262,18 @@ def _atomic(lanes: _Lanes, i: Instruction, operands: Arrays, mask: Mask) -> Arra
         old[number_[start:stop]] = chain[:-1]
         memory[position[start]] = chain[-1]
     return (old.reshape(lanes.shape),)
+
+
+def _compared(
+    memory: Array, lane: Array, position: Array, expected: Array, value: Array, shape: tuple[int, ...]
+) -> Array:
+    """What each lane found; where that is what it expected, it stored its value."""
+    old = np.zeros(math.prod(shape), memory.dtype)
+    for k in range(position.size):
+        found = old[lane[k]] = memory[position[k]]
+        if found == expected[k]:
+            memory[position[k]] = value[k]
+    return old.reshape(shape)
 
 
 # Structure.
@@ -276,6 +316,22 @@ def _loop(lanes: _Lanes, i: Instruction, operands: Arrays, mask: Mask) -> Arrays
         left = stop.astype(np.uint64) - counter.astype(np.uint64)
         active = active & (left > step.astype(np.uint64))
         counter = counter + step
+    return tuple(carried)
+
+
+def _while(lanes: _Lanes, i: Instruction, operands: Arrays, mask: Mask) -> Arrays:
+    condition, *carried = operands
+    (block,) = i.blocks
+    active = condition if mask is None else mask & condition
+    while active.any():
+        lanes.values.update(zip(block.arguments, carried, strict=True))
+        everyone = bool(active.all())
+        lanes.run(block, None if everyone else active)
+        again, *following = (lanes.values[y] for y in block.yields)
+        if not everyone:
+            following = [np.where(active, new, old) for new, old in zip(following, carried, strict=True)]
+        carried = following
+        active = active & again
     return tuple(carried)
 
 
@@ -322,6 +378,9 @@ _STEPS: dict[Opcode, Step] = {
     Opcode.SHARED_STORE: _shared_store,
     Opcode.IF: _if,
     Opcode.LOOP: _loop,
+    Opcode.WHILE: _while,
+    Opcode.LOCAL_LOAD: _local_load,
+    Opcode.LOCAL_STORE: _local_store,
     Opcode.BARRIER: _barrier,
     **dict.fromkeys(ATOMICS, _atomic),
     **dict.fromkeys(REDUCTIONS, _reduce),

@@ -28,13 +28,18 @@ class Opcode(Enum):
     STORE = "store"  # [buffer] position value
     SHARED_LOAD = "shared_load"  # [shared array] position
     SHARED_STORE = "shared_store"  # [shared array] position value
-    ATOMIC_ADD = "atomic_add"  # [buffer] position value -> the old value; likewise all below
+    LOCAL_LOAD = "local_load"  # [local array] position
+    LOCAL_STORE = "local_store"  # [local array] position value
+    ATOMIC_ADD = "atomic_add"  # [buffer or shared array] position value -> the old value; likewise all below
     ATOMIC_MIN = "atomic_min"
     ATOMIC_MAX = "atomic_max"
     ATOMIC_AND = "atomic_and"
     ATOMIC_OR = "atomic_or"
     ATOMIC_XOR = "atomic_xor"
     ATOMIC_EXCHANGE = "atomic_exchange"
+    ATOMIC_COMPARE_EXCHANGE = (
+        "atomic_compare_exchange"  # position expected value; stores where the old one is expected
+    )
 
     # Conversions.
     # x; to nearest even; float to integer truncates and saturates, NaN gives 0; to bool is x != 0; of a complex number
@@ -82,6 +87,9 @@ class Opcode(Enum):
     # Structure. Blocks yield the results.
     IF = "if"  # condition; blocks: then, else
     LOOP = "loop"  # start stop step first...; step > 0; block arguments: counter, carried...
+    WHILE = (
+        "while"  # condition first...; block arguments: carried...; it yields whether to go on, and carried...
+    )
     BARRIER = "barrier"  # all lanes of a workgroup meet here, and see each other's shared stores
 
     # Row reductions fold a value over the grid's reduced axes, in any order; the result is the same for a whole row.
@@ -148,13 +156,25 @@ UNARY = frozenset({O.ABS, O.NEG, O.NOT}) | ROUNDINGS | TRANSCENDENTALS
 FOLDS = {O.REDUCE_ADD: O.ADD, O.REDUCE_MUL: O.MUL, O.REDUCE_MIN: O.MIN, O.REDUCE_MAX: O.MAX}
 REDUCTIONS = frozenset(FOLDS)
 ATOMICS = frozenset(
-    {O.ATOMIC_ADD, O.ATOMIC_MIN, O.ATOMIC_MAX, O.ATOMIC_AND, O.ATOMIC_OR, O.ATOMIC_XOR, O.ATOMIC_EXCHANGE}
+    {
+        O.ATOMIC_ADD,
+        O.ATOMIC_MIN,
+        O.ATOMIC_MAX,
+        O.ATOMIC_AND,
+        O.ATOMIC_OR,
+        O.ATOMIC_XOR,
+        O.ATOMIC_EXCHANGE,
+        O.ATOMIC_COMPARE_EXCHANGE,
+    }
 )
 READS, WRITES = ATOMICS | {O.LOAD}, ATOMICS | {O.STORE}  # of buffers
 BUFFER_ACCESSES = READS | WRITES
-ACCESSES = BUFFER_ACCESSES | {O.SHARED_LOAD, O.SHARED_STORE}  # what has a position as its first operand
-LOADS = frozenset({O.LOAD, O.SHARED_LOAD})
-EFFECTS = frozenset({O.STORE, O.SHARED_STORE, O.BARRIER}) | ATOMICS
-STRUCTURED = frozenset({O.IF, O.LOOP})
+LOCAL_ACCESSES = frozenset({O.LOCAL_LOAD, O.LOCAL_STORE})
+# What has a position as its first operand.
+ACCESSES = BUFFER_ACCESSES | LOCAL_ACCESSES | {O.SHARED_LOAD, O.SHARED_STORE}
+LOADS = frozenset({O.LOAD, O.SHARED_LOAD, O.LOCAL_LOAD})
+EFFECTS = frozenset({O.STORE, O.SHARED_STORE, O.LOCAL_STORE, O.BARRIER}) | ATOMICS
+LOOPS = frozenset({O.LOOP, O.WHILE})
+STRUCTURED = LOOPS | {O.IF}
 PURE = frozenset(Opcode) - LOADS - EFFECTS - STRUCTURED
 del O

@@ -13,7 +13,7 @@ from enum import Enum
 from functools import cached_property
 from typing import Any
 
-from hologram.atlas.opcodes import Opcode
+from hologram.atlas.opcodes import LOOPS, Opcode
 from hologram.foundation.dtypes import DType
 from hologram.foundation.frozen import frozen
 
@@ -44,6 +44,15 @@ class ScalarParameter:
 @frozen(slots=True)
 class SharedArray:
     """Memory that the threads of one workgroup share; `size` in elements."""
+
+    name: str
+    dtype: DType
+    size: int
+
+
+@frozen(slots=True)
+class LocalArray:
+    """Memory that each lane has for itself; `size` in elements. It begins as zeros."""
 
     name: str
     dtype: DType
@@ -82,7 +91,7 @@ class Instruction:
 
 @frozen(slots=True)
 class Block:
-    """Instructions in order, with the values that enter (a loop's) and those that leave."""
+    """Instructions in order, with the values that enter (a loop's) and those that leave; of a `while` first whether."""
 
     instructions: tuple[Instruction, ...]
     arguments: tuple[int, ...] = ()
@@ -167,6 +176,7 @@ class Program(Launchable):
     # Threads per workgroup, where the program depends on it; with reduced axes, those that share a row, if measured.
     workgroup: int | None
     body: Block
+    local: tuple[LocalArray, ...] = ()
 
     __hash__ = Launchable.__hash__
 
@@ -210,13 +220,14 @@ def written(program: Program, names: Mapping[str, str]) -> tuple[list[str], dict
     """The lines of a program's text, and the line where each instruction stands, by the `id` of its object."""
     workgroup = "" if program.workgroup is None else f" workgroup {program.workgroup}"
 
-    def called(thing: Program | BufferParameter | ScalarParameter | SharedArray) -> str:
+    def called(thing: Program | BufferParameter | ScalarParameter | SharedArray | LocalArray) -> str:
         return names.get(thing.name, thing.name)
 
     lines = [f"program {called(program)} rank {program.rank} reduced {program.reduced}{workgroup}"]
     lines += [f"buffer {called(b)} : {b.dtype} {b.access.value}" for b in program.buffers]
     lines += [f"scalar {called(s)} : {s.dtype}" for s in program.scalars]
     lines += [f"shared {called(s)} : {s.dtype} {s.size}" for s in program.shared]
+    lines += [f"local {called(s)} : {s.dtype} {s.size}" for s in program.local]
     places: dict[int, int] = {}
     _write_block(program.body, "", lines, places, names)
     return lines, places
@@ -253,7 +264,7 @@ def _spell(i: Instruction, names: Mapping[str, str]) -> str:
         )
     if i.operands:
         words.append(_values(i.operands))
-    if i.opcode is Opcode.LOOP and i.blocks:
+    if i.opcode in LOOPS and i.blocks:
         pairs = zip(i.blocks[0].arguments, i.blocks[0].argument_types, strict=True)
         words.append("(" + ", ".join(f"%{v} : {t}" for v, t in pairs) + ")")
     if i.types:

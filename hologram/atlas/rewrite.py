@@ -18,7 +18,15 @@ from typing import Any
 
 from hologram.atlas.builder import Builder, Value, select
 from hologram.atlas.opcodes import Opcode
-from hologram.atlas.program import Block, BufferParameter, Instruction, Program, ScalarParameter, SharedArray
+from hologram.atlas.program import (
+    Block,
+    BufferParameter,
+    Instruction,
+    LocalArray,
+    Program,
+    ScalarParameter,
+    SharedArray,
+)
 from hologram.foundation.errors import ProgramError
 from hologram.foundation.frozen import frozen
 
@@ -34,6 +42,7 @@ class Parameters:
     buffer: Callable[[BufferParameter], BufferParameter] = lambda parameter: parameter
     scalar: Callable[[ScalarParameter], Iterable[ScalarParameter]] = lambda parameter: (parameter,)
     shared: Callable[[SharedArray], SharedArray] = lambda array: array
+    local: Callable[[LocalArray], LocalArray] = lambda array: array
 
 
 UNCHANGED = Parameters()
@@ -66,9 +75,9 @@ def rewrite(
             instruction and its operands as they are after rewriting. Returns a Value for the instruction's result;
             a tuple of Values where the result is to be known in parts; an empty tuple where the instruction, a
             store say, has none; or None to keep the instruction. A result may have another dtype than the original;
-            then the rule answers for the instructions that use it. `if` and `loop` follow the dtypes of what they
-            carry by themselves and are not offered to the rule.
-        parameters: changes buffers, scalars and shared arrays; loads that are kept have the new buffer's dtype.
+            then the rule answers for the instructions that use it. `if`, `loop` and `while` follow the dtypes of what
+            they carry by themselves and are not offered to the rule.
+        parameters: changes buffers, scalars, shared and local arrays; loads that are kept have the new buffer's dtype.
         unrolled: what becomes of loops, by the values that are their counters.
 
     Raises:
@@ -90,6 +99,9 @@ def rewrite(
     for array in program.shared:
         new = parameters.shared(array)
         walk.memory[array.name] = builder.shared(new.name, new.dtype, new.size)
+    for array in program.local:
+        new = parameters.local(array)
+        walk.memory[array.name] = builder.local(new.name, new.dtype, new.size)
     walk.block(program.body)
     return builder.build()
 
@@ -145,6 +157,8 @@ class _Rewriting:
             results = self.branch(instruction, operands)
         elif instruction.opcode is Opcode.LOOP:
             results = self.loop(instruction, operands)
+        elif instruction.opcode is Opcode.WHILE:
+            results = self.while_(instruction, operands)
         else:
             replaced = self.rule(self.builder, instruction, operands)
             results = [self.keep(instruction, operands) if replaced is None else replaced]
@@ -165,8 +179,9 @@ class _Rewriting:
         if opcode is Opcode.STORE:
             b.store(self.memory[str(name)], *whole)
             return ()
-        if opcode is Opcode.SHARED_STORE:
-            b.shared_store(self.memory[str(name)], *whole)
+        if opcode is Opcode.SHARED_STORE or opcode is Opcode.LOCAL_STORE:
+            store = b.shared_store if opcode is Opcode.SHARED_STORE else b.local_store
+            store(self.memory[str(name)], *whole)
             return ()
         if opcode is Opcode.SCALAR:
             read = tuple(b.scalar(p.name, p.dtype) for p in self.scalars[str(name)])
@@ -187,6 +202,16 @@ class _Rewriting:
         then, orelse = instruction.blocks
         flat = self.builder.if_(condition, lambda: side(then), lambda: side(orelse))
         return _regroup(flat, shapes[0])
+
+    def while_(self, instruction: Instruction, operands: list[Replacement]) -> list[Replacement]:
+        (block,) = instruction.blocks
+        (condition,), first = _flat(operands[:1]), operands[1:]
+
+        def body(*carried: Value) -> tuple[Value, ...]:
+            self.values.update(zip(block.arguments, _regroup(carried, first), strict=True))
+            return _flat(self.block(block))
+
+        return _regroup(self.builder.while_(condition, body, first=_flat(first)), first)
 
     def loop(self, instruction: Instruction, operands: list[Replacement]) -> list[Replacement]:
         (block,) = instruction.blocks

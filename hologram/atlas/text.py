@@ -22,12 +22,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from hologram.atlas.opcodes import ATOMICS, STRUCTURED, Opcode
+from hologram.atlas.opcodes import ACCESSES, LOOPS, STRUCTURED, Opcode
 from hologram.atlas.program import (
     Access,
     Block,
     BufferParameter,
     Instruction,
+    LocalArray,
     Program,
     ScalarParameter,
     SharedArray,
@@ -38,7 +39,7 @@ from hologram.foundation.dtypes import DType
 from hologram.foundation.errors import ProgramError
 
 # What stands after the opcode: a parameter's name, an axis, or a number of the result's dtype.
-NAMED = ATOMICS | {Opcode.SCALAR, Opcode.LOAD, Opcode.STORE, Opcode.SHARED_LOAD, Opcode.SHARED_STORE}
+NAMED = ACCESSES | {Opcode.SCALAR}
 AXIS = frozenset({Opcode.COORDINATE, Opcode.EXTENT})
 
 _DTYPES = {d.name: d for d in (*dtypes.ALL, dtypes.index)}
@@ -51,7 +52,7 @@ _INSTRUCTION = (
     r"(?:\s*:\s*(?P<types>\w+(?:\s*,\s*\w+)*))?"
 )
 _HEADER = r"program\s+(\S+)\s+rank\s+(\d+)\s+reduced\s+(\d+)(?:\s+workgroup\s+(\d+))?"
-_PARAMETER = r"(buffer|scalar|shared)\s+(\S+)\s*:\s*(\w+)(?:\s+(\w+))?"
+_PARAMETER = r"(buffer|scalar|shared|local)\s+(\S+)\s*:\s*(\w+)(?:\s+(\w+))?"
 
 
 # Writing.
@@ -107,19 +108,32 @@ class _Reader:
         buffers: list[BufferParameter] = []
         scalars: list[ScalarParameter] = []
         shared: list[SharedArray] = []
-        while self.peek().split(" ", 1)[0] in ("buffer", "scalar", "shared"):
-            self.parameter(buffers, scalars, shared)
+        local: list[LocalArray] = []
+        while self.peek().split(" ", 1)[0] in ("buffer", "scalar", "shared", "local"):
+            self.parameter(buffers, scalars, shared, local)
         body = self.block((), ())
         if self.at < len(self.lines):
             raise self.fail("an instruction must stand here")
         name, rank, reduced, workgroup = header.groups()
         threads = None if workgroup is None else int(workgroup)
         return Program(
-            name, tuple(buffers), tuple(scalars), tuple(shared), int(rank), int(reduced), threads, body
+            name,
+            tuple(buffers),
+            tuple(scalars),
+            tuple(shared),
+            int(rank),
+            int(reduced),
+            threads,
+            body,
+            tuple(local),
         )
 
     def parameter(
-        self, buffers: list[BufferParameter], scalars: list[ScalarParameter], shared: list[SharedArray]
+        self,
+        buffers: list[BufferParameter],
+        scalars: list[ScalarParameter],
+        shared: list[SharedArray],
+        local: list[LocalArray],
     ) -> None:
         match = re.fullmatch(_PARAMETER, self.peek())
         kind, name, dtype, last = match.groups() if match else ("", "", "", None)
@@ -129,10 +143,12 @@ class _Reader:
             scalars.append(ScalarParameter(name, self.dtype(dtype)))
         elif kind == "shared" and last is not None and last.isdecimal():
             shared.append(SharedArray(name, self.dtype(dtype), int(last)))
+        elif kind == "local" and last is not None and last.isdecimal():
+            local.append(LocalArray(name, self.dtype(dtype), int(last)))
         else:
             raise self.fail(
-                "a parameter must be `buffer NAME : DTYPE read|write|read_write`, `scalar NAME : DTYPE` "
-                "or `shared NAME : DTYPE SIZE`"
+                "a parameter must be `buffer NAME : DTYPE read|write|read_write`, `scalar NAME : DTYPE`, "
+                "`shared NAME : DTYPE SIZE` or `local NAME : DTYPE SIZE`"
             )
         self.at += 1
 
@@ -165,8 +181,8 @@ class _Reader:
         types = tuple(self.dtype(t) for t in match["types"].split(",")) if match["types"] else ()
         if len(results) != len(types):
             raise self.fail("each result must have a dtype")
-        if match["arguments"] is not None and opcode is not Opcode.LOOP:
-            raise self.fail("only a loop has block arguments")
+        if match["arguments"] is not None and opcode not in LOOPS:
+            raise self.fail("only a loop or while has block arguments")
         attribute = self.attribute(opcode, match["attribute"], types)
         blocks: tuple[Block, ...] = ()
         arguments, argument_types = self.arguments(match["arguments"] or "")

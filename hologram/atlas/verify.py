@@ -66,7 +66,10 @@ RULES: dict[Opcode, Rule] = {
     O.STORE: Rule("index M", ""),
     O.SHARED_LOAD: Rule("index", "M"),
     O.SHARED_STORE: Rule("index M", ""),
+    O.LOCAL_LOAD: Rule("index", "M"),
+    O.LOCAL_STORE: Rule("index M", ""),
     **dict.fromkeys(ATOMICS, Rule("index M", "M")),
+    O.ATOMIC_COMPARE_EXCHANGE: Rule("index M M", "M"),
     O.CONVERT: Rule("S", "T", _ANY),
     O.BITCAST: Rule("S", "T", _BITS),
     O.REAL: Rule("S", "T", _PARTS),
@@ -98,7 +101,14 @@ RULES: dict[Opcode, Rule] = {
 # Opcodes whose value, or effect, depends on the workgroup.
 _COOPERATING = frozenset({O.WORKGROUP, O.THREAD, O.SHARED_LOAD, O.SHARED_STORE, O.BARRIER})
 # Values that may differ between the lanes of a workgroup, whatever their operands.
-_DIVERGING = ATOMICS | {O.COORDINATE, O.LANE, O.THREAD, O.LOAD, O.SHARED_LOAD}
+_DIVERGING = ATOMICS | {O.COORDINATE, O.LANE, O.THREAD, O.LOAD, O.SHARED_LOAD, O.LOCAL_LOAD}
+_NAMES = {
+    O.SCALAR: "scalar",
+    O.SHARED_LOAD: "shared array",
+    O.SHARED_STORE: "shared array",
+    O.LOCAL_LOAD: "local array",
+    O.LOCAL_STORE: "local array",
+}
 _FLOAT_ATOMICS = frozenset({O.ATOMIC_ADD, O.ATOMIC_EXCHANGE})
 del O
 
@@ -121,7 +131,7 @@ def _verify_declarations(program: Program) -> None:
         raise refuse(1, f"a workgroup must have at least 1 thread, got {program.workgroup}")
     if program.workgroup is not None and program.reduced:
         raise refuse(1, f"a program with reduced axes must leave its workgroup open, got {program.workgroup}")
-    parameters = (*program.buffers, *program.scalars, *program.shared)
+    parameters = (*program.buffers, *program.scalars, *program.shared, *program.local)
     seen: set[str] = set()
     for line, name in enumerate((program.name, *(p.name for p in parameters)), 1):
         if not _NAME.fullmatch(name):
@@ -142,6 +152,13 @@ def _verify_declarations(program: Program) -> None:
                 line,
                 "a shared array must have a size of at least 1 and a program with a workgroup, "
                 f"got {s.name} of {s.size}, workgroup {program.workgroup}",
+            )
+    for line, s in enumerate(program.local, 2 + len(parameters) - len(program.local)):
+        if s.size < 1 or program.reduced:
+            raise refuse(
+                line,
+                "a local array must have a size of at least 1 and a program without reduced axes, "
+                f"got {s.name} of {s.size}, reduced {program.reduced}",
             )
 
 
@@ -173,7 +190,7 @@ class _Verifier:
             if i.opcode is Opcode.BARRIER and not uniform:
                 raise self.refuse(i, "a barrier must not stand where lanes of a workgroup part")
             if i.opcode not in STRUCTURED and i.blocks:
-                raise self.refuse(i, f"only if and loop have blocks, got {len(i.blocks)}")
+                raise self.refuse(i, f"only if, loop and while have blocks, got {len(i.blocks)}")
             self.verify_attribute(i)
             self.define(i, i.results)
             if i.opcode in STRUCTURED:
@@ -210,16 +227,18 @@ class _Verifier:
         if i.opcode not in NAMED:
             return None
         p = self.program
-        kind, among = {
-            Opcode.SCALAR: ("scalar", p.scalars),
-            Opcode.SHARED_LOAD: ("shared array", p.shared),
-            Opcode.SHARED_STORE: ("shared array", p.shared),
-        }.get(i.opcode, ("buffer", p.buffers))
+        kinds = {"scalar": p.scalars, "shared array": p.shared, "local array": p.local, "buffer": p.buffers}
+        kind = _NAMES.get(i.opcode, "buffer")
+        among = kinds[kind]
+        if i.opcode in ATOMICS:
+            kind, among = "buffer or shared array", (*p.buffers, *p.shared)
         parameter = next((x for x in among if x.name == i.attribute), None)
         if parameter is None:
             raise self.refuse(i, f"it must name a {kind} of the program, got {i.attribute}")
         if isinstance(parameter, BufferParameter):
             self.verify_access(i, parameter)
+        if i.opcode in ATOMICS:
+            self.verify_atomic(i, parameter.dtype)
         return parameter.dtype
 
     def verify_access(self, i: Instruction, buffer: BufferParameter) -> None:
@@ -227,11 +246,11 @@ class _Verifier:
             raise self.refuse(i, f"a buffer that is written must not have access read, got {buffer.name}")
         if i.opcode in READS and buffer.access is Access.WRITE:
             raise self.refuse(i, f"a buffer that is read must not have access write, got {buffer.name}")
-        if i.opcode not in ATOMICS or buffer.dtype in _ATOMIC:
-            return
-        if buffer.dtype is not dtypes.f32 or i.opcode not in _FLOAT_ATOMICS:
+
+    def verify_atomic(self, i: Instruction, dtype: DType) -> None:
+        if dtype not in _ATOMIC and (dtype is not dtypes.f32 or i.opcode not in _FLOAT_ATOMICS):
             raise self.refuse(
-                i, f"an atomic must be on i32, u32, i64 or u64, or add or exchange f32, got {buffer.dtype}"
+                i, f"an atomic must be on i32, u32, i64 or u64, or add or exchange f32, got {dtype}"
             )
 
     def verify_types(self, i: Instruction, operands: list[DType]) -> None:
@@ -298,7 +317,32 @@ class _Verifier:
         if self.divergent.intersection(block.yields):
             self.divergent.update(i.results)
 
-    def spread(self, block: Block) -> None:
+    def verify_while(self, i: Instruction, scope: dict[int, DType], uniform: bool) -> None:
+        types = [scope[o] for o in i.operands]
+        if len(i.blocks) != 1 or types[:1] != [dtypes.bool_]:
+            raise self.refuse(i, "it must take a bool and have one block")
+        (block,) = i.blocks
+        if list(block.argument_types) != types[1:] or list(i.types) != types[1:]:
+            raise self.refuse(i, f"its block must take, and it must give, what it carries, {types[1:]}")
+        self.define(i, block.arguments)
+        firsts = zip(block.arguments, i.operands[1:], strict=True)
+        self.divergent |= {a for a, o in firsts if o in self.divergent}
+        self.spread(block, 0)
+        together = uniform and self.divergent.isdisjoint((i.operands[0], *block.yields[:1]))
+        if not together:
+            self.divergent |= set(block.arguments)
+            self.spread(block, 0)
+        inner = dict(scope) | dict(zip(block.arguments, block.argument_types, strict=True))
+        self.verify_block(block, inner, top=False, uniform=together)
+        got = [inner.get(y) for y in block.yields]
+        if got != [dtypes.bool_, *i.types]:
+            raise self.refuse(
+                i, f"its block must yield {[dtypes.bool_, *i.types]}, defined within reach, got {got}"
+            )
+        if not together or self.divergent.intersection(block.yields):
+            self.divergent.update(i.results)
+
+    def spread(self, block: Block, counters: int = 1) -> None:
         """Marks what a loop carries as divergent where a later round would find it so."""
         while True:
             before = len(self.divergent)
@@ -311,15 +355,17 @@ class _Verifier:
                 ):
                     self.divergent.update(i.results)
                 if i.opcode is Opcode.LOOP:
-                    self.carry(i.blocks[0], i.operands[3:])
-            self.carry(block, block.yields)
+                    self.carry(i.blocks[0], i.operands[3:], 1)
+                elif i.opcode is Opcode.WHILE:
+                    self.carry(i.blocks[0], i.operands[1:], 0)
+            self.carry(block, block.yields[1 - counters :], counters)
             if len(self.divergent) == before:
                 return
 
-    def carry(self, block: Block, following: tuple[int, ...]) -> None:
-        """Marks what a loop carries where its first values or those it yields are divergent."""
-        for values in (following, block.yields):
-            pairs = zip(block.arguments[1:], values, strict=False)
+    def carry(self, block: Block, following: tuple[int, ...], counters: int) -> None:
+        """Marks what a loop carries, behind its counters, where its first values or those it yields are divergent."""
+        for values in (following, block.yields[1 - counters :]):
+            pairs = zip(block.arguments[counters:], values, strict=False)
             self.divergent |= {a for a, v in pairs if v in self.divergent}
 
 
@@ -374,4 +420,8 @@ _EXTRA = {
     Opcode.IMAG: _part,
     Opcode.PAIR: _pair,
 }
-_STRUCTURES = {Opcode.IF: _Verifier.verify_if, Opcode.LOOP: _Verifier.verify_loop}
+_STRUCTURES = {
+    Opcode.IF: _Verifier.verify_if,
+    Opcode.LOOP: _Verifier.verify_loop,
+    Opcode.WHILE: _Verifier.verify_while,
+}

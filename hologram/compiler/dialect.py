@@ -39,6 +39,7 @@ class SharedDeclaration:
     name: str
     dtype: DType
     size: int
+    atomic: bool = False  # touched by atomic instructions
 
 
 @frozen(slots=True)
@@ -111,7 +112,7 @@ class Dialect:
     )  # likewise, of counters that are spelled otherwise
     # {0}: a value, {1}: a distance; what the thread has whose number in the subgroup differs by that bit. All must ask.
     exchange: Mapping[DType, str] = field(default_factory=dict)
-    # {buffer} {position} {value}. Missing: `{buffer}[{position}]` and an assignment.
+    # {buffer} {position} {value}, {expected} of a comparing exchange. Missing: `{buffer}[{position}]`, an assignment.
     loads: Mapping[DType, str] = field(default_factory=dict)
     stores: Mapping[DType, str] = field(default_factory=dict)
     # Likewise, of buffers declared as vectors.
@@ -122,6 +123,12 @@ class Dialect:
     atomics: Mapping[tuple[Opcode, DType], str] = field(default_factory=dict)
     shared_loads: Mapping[DType, str] = field(default_factory=dict)
     shared_stores: Mapping[DType, str] = field(default_factory=dict)
+    # Likewise, of arrays declared atomic.
+    shared_atomic_loads: Mapping[DType, str] = field(default_factory=dict)
+    shared_atomic_stores: Mapping[DType, str] = field(default_factory=dict)
+    shared_atomics: Mapping[tuple[Opcode, DType], str] = field(default_factory=dict)
+    while_: str = "while ({condition}) {{"  # opens a scope
+    array: str = "{type} {name}[{size}] = {{}};"  # of a lane, zeros
     # Functions that a template calls, by what needs them. With {buffer} to fill in, once a buffer: ("load" | "atomic
     # load" | "vector load" | "store", dtype) and (an atomic opcode, dtype). As they are: (opcode, dtype of the last
     # operand), ((CONVERT | BITCAST, source), target), ("vector", dtype) for vectors in memory, ("loop", dtype),

@@ -189,6 +189,13 @@ class Config:
         " or ".join(PRECISIONS),
         "of products of f32, where none is named: high lets matrix units round operands to tf32",
     )
+    kernels = Knob(
+        "HOLOGRAM_KERNELS",
+        _one_of("device", "python"),
+        lambda: "device",
+        "device or python",
+        "where @hg.kernel runs: python runs the function itself, point by point, with bounds checked",
+    )
     torch_fallback = Knob(
         "HOLOGRAM_TORCH_FALLBACK",
         _flag,

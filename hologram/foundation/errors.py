@@ -53,6 +53,20 @@ class ProgramError(HologramError, ValueError):
     """An Atlas program breaks a rule; the message names the line and the rule."""
 
 
+class KernelError(ProgramError):
+    """A function is no kernel; the message names the file, line and column, and shows the line."""
+
+    def __init__(self, message: str, file: str = "", line: int = 0, column: int = 0) -> None:
+        super().__init__(message)
+        self.file = file
+        self.line = line
+        self.column = column
+
+
+class BoundsError(HologramError, IndexError):
+    """A kernel reads or writes outside of an array; the message names it, the index, and the point of the grid."""
+
+
 class TraceError(HologramError, TypeError):
     """A function that is being traced asks for something that is known only when it runs."""
 

@@ -19,52 +19,40 @@ body10:
   %v16 = mul nsw i64 %i13, 64
   %v17 = sub nsw i64 %v8, %v16
   %v18 = call i64 @llvm.smin.i64(i64 %v17, i64 64)
+  store [64 x float] zeroinitializer, ptr %a7, align 4
   br label %head19
 head19:
   %i23 = phi i64 [ 0, %body10 ], [ %i24, %latch21 ]
-  %v25 = icmp slt i64 %i23, 64
+  %v25 = icmp slt i64 %i23, %v18
   br i1 %v25, label %body20, label %done22
 body20:
-  %v26 = getelementptr inbounds float, ptr %a7, i64 %i23
-  store float zeroinitializer, ptr %v26, align 4
+  %v26 = add nsw i64 %v16, %i23
+  %v27 = getelementptr inbounds float, ptr %v2, i64 %v26
+  %v28 = load float, ptr %v27, align 4, !llvm.access.group !0
+  %v29 = getelementptr inbounds float, ptr %a7, i64 %i23
+  store float %v28, ptr %v29, align 4, !llvm.access.group !0
   br label %latch21
 latch21:
   %i24 = add nsw i64 %i23, 1
-  br label %head19
+  br label %head19, !llvm.loop !3
 done22:
-  br label %head27
-head27:
-  %i31 = phi i64 [ 0, %done22 ], [ %i32, %latch29 ]
-  %v33 = icmp slt i64 %i31, %v18
-  br i1 %v33, label %body28, label %done30
-body28:
-  %v34 = add nsw i64 %v16, %i31
-  %v35 = getelementptr inbounds float, ptr %v2, i64 %v34
-  %v36 = load float, ptr %v35, align 4, !llvm.access.group !0
-  %v37 = getelementptr inbounds float, ptr %a7, i64 %i31
-  store float %v36, ptr %v37, align 4, !llvm.access.group !0
-  br label %latch29
-latch29:
-  %i32 = add nsw i64 %i31, 1
-  br label %head27, !llvm.loop !3
-done30:
-  br label %head38
-head38:
-  %i42 = phi i64 [ 0, %done30 ], [ %i43, %latch40 ]
-  %v44 = icmp slt i64 %i42, %v18
-  br i1 %v44, label %body39, label %done41
-body39:
-  %v45 = add nsw i64 %v16, %i42
-  %v46 = sub nsw i64 63, %i42
-  %v47 = getelementptr inbounds float, ptr %a7, i64 %v46
-  %v48 = load float, ptr %v47, align 4, !llvm.access.group !0
-  %v49 = getelementptr inbounds float, ptr %v4, i64 %v45
-  store float %v48, ptr %v49, align 4, !llvm.access.group !0
-  br label %latch40
-latch40:
-  %i43 = add nsw i64 %i42, 1
-  br label %head38, !llvm.loop !4
-done41:
+  br label %head30
+head30:
+  %i34 = phi i64 [ 0, %done22 ], [ %i35, %latch32 ]
+  %v36 = icmp slt i64 %i34, %v18
+  br i1 %v36, label %body31, label %done33
+body31:
+  %v37 = add nsw i64 %v16, %i34
+  %v38 = sub nsw i64 63, %i34
+  %v39 = getelementptr inbounds float, ptr %a7, i64 %v38
+  %v40 = load float, ptr %v39, align 4, !llvm.access.group !0
+  %v41 = getelementptr inbounds float, ptr %v4, i64 %v37
+  store float %v40, ptr %v41, align 4, !llvm.access.group !0
+  br label %latch32
+latch32:
+  %i35 = add nsw i64 %i34, 1
+  br label %head30, !llvm.loop !4
+done33:
   br label %latch11
 latch11:
   %i14 = add nsw i64 %i13, 1

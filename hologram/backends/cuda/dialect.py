@@ -140,6 +140,9 @@ def _atomics() -> dict[tuple[Opcode, DType], str]:
     )
     for o in (O.ATOMIC_ADD, O.ATOMIC_EXCHANGE):
         table[o, f32] = f"{functions[o]}(&{{buffer}}[{{position}}], {{value}})"
+    table |= spell(
+        {O.ATOMIC_COMPARE_EXCHANGE: "atomicCAS(&{buffer}[{position}], {expected}, {value})"}, (i32, u32, u64)
+    )
     return table | {(O.ATOMIC_ADD, f64): "atomicAdd(&{buffer}[{position}], {value})"}
 
 
@@ -207,6 +210,7 @@ def cuda(index_bits: int = 32) -> Dialect:
         vector=_make(),
         lane="lane_of({buffer}, {position})",
         atomics=_atomics(),
+        shared_atomics=_atomics(),
         exchange=dict.fromkeys((f32, f64, i32, i64, u32, u64), "__shfl_xor_sync(0xffffffffu, {0}, {1})"),
         reserved=RESERVED,
         head=_head,

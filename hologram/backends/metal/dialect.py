@@ -6,7 +6,8 @@ precise functions of floats (mathFloatingPointFunctions), which the mode does no
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 
 from hologram.atlas.opcodes import Opcode
@@ -85,7 +86,10 @@ def _open(d: Declarations) -> list[str]:
         f"kernel void {d.entry}(",
         *(f"    {a}{',' if k + 1 < len(arguments) else ''}" for k, a in enumerate(arguments)),
         ") {",
-        *(f"    threadgroup {TYPES[s.dtype]} {s.name}[{s.size}];" for s in d.shared),
+        *(
+            f"    threadgroup {(ATOMIC_TYPES if s.atomic else TYPES)[s.dtype]} {s.name}[{s.size}];"
+            for s in d.shared
+        ),
         f"    const uint group = groups.y * {FOLD}u + groups.x;",
     ]
 
@@ -100,6 +104,14 @@ def _bitcasts() -> dict[tuple[DType, DType], str]:
     return {(a, b): f"as_type<{TYPES[b]}>({{0}})" for family in families for a in family for b in family}
 
 
+_ATOMIC_LOADS = dict.fromkeys(
+    ATOMIC_TYPES, "atomic_load_explicit(&{buffer}[{position}], memory_order_relaxed)"
+)
+_ATOMIC_STORES = dict.fromkeys(
+    ATOMIC_TYPES, "atomic_store_explicit(&{buffer}[{position}], {value}, memory_order_relaxed);"
+)
+
+
 def _atomics() -> dict[tuple[Opcode, DType], str]:
     call = "atomic_{}_explicit(&{{buffer}}[{{position}}], {{value}}, memory_order_relaxed)"
     names = {
@@ -107,7 +119,27 @@ def _atomics() -> dict[tuple[Opcode, DType], str]:
         O.ATOMIC_OR: "fetch_or", O.ATOMIC_XOR: "fetch_xor", O.ATOMIC_EXCHANGE: "exchange",
     }  # fmt: skip
     table = spell({o: call.format(n) for o, n in names.items()}, (i32, u32))
+    compared = "compare_exchange(&{buffer}[{position}], {expected}, {value})"
+    table |= spell({O.ATOMIC_COMPARE_EXCHANGE: compared}, (i32, u32))
     return table | {(o, f32): call.format(names[o]) for o in (O.ATOMIC_ADD, O.ATOMIC_EXCHANGE)}
+
+
+# The weak exchange may fail though it found what was expected; Metal has no other.
+_COMPARE_EXCHANGE = """template <typename Place>
+static inline TYPE compare_exchange(Place place, TYPE expected, TYPE value) {{
+    TYPE found = expected;
+    while (!atomic_compare_exchange_weak_explicit(
+        place, &found, value, memory_order_relaxed, memory_order_relaxed)) {{
+        if (found != expected) {{ break; }}
+        found = expected;
+    }}
+    return found;
+}}"""
+
+
+def _helpers(helpers: Mapping[tuple[object, DType], str]) -> dict[tuple[object, DType], str]:
+    own = {(O.ATOMIC_COMPARE_EXCHANGE, d): _COMPARE_EXCHANGE.replace("TYPE", TYPES[d]) for d in (i32, u32)}
+    return {**helpers, **own}
 
 
 def _parameters() -> dict[DType, str]:
@@ -159,7 +191,7 @@ RESERVED = (
 @cache
 def msl() -> Dialect:
     """MSL 3.1 (bfloat), as Apple's GPUs take it."""
-    return c_family.dialect(
+    made = c_family.dialect(
         NAMES,
         VECTORS,
         spell(FUNCTIONS, (f32,)) | spell({O.MULHI: "mulhi({0}, {1})"}, (i32, u32)),
@@ -173,14 +205,14 @@ def msl() -> Dialect:
         parameters=_parameters(),
         vector={d: f"{t}({{0}}, {{1}}, {{2}}, {{3}})" for d, t in VECTORS.items()},
         lane="{buffer}[{position} / 4u][{position} % 4u]",
-        atomic_loads=dict.fromkeys(
-            ATOMIC_TYPES, "atomic_load_explicit(&{buffer}[{position}], memory_order_relaxed)"
-        ),
-        atomic_stores=dict.fromkeys(
-            ATOMIC_TYPES, "atomic_store_explicit(&{buffer}[{position}], {value}, memory_order_relaxed);"
-        ),
+        atomic_loads=_ATOMIC_LOADS,
+        atomic_stores=_ATOMIC_STORES,
+        shared_atomic_loads=_ATOMIC_LOADS,
+        shared_atomic_stores=_ATOMIC_STORES,
         atomics=_atomics(),
+        shared_atomics=_atomics(),
         exchange=dict.fromkeys((f32, i32, u32), "simd_shuffle_xor({0}, {1})"),  # nothing has 64 bits there
         reserved=RESERVED,
         prelude=PRELUDE,
     )
+    return replace(made, helpers=_helpers(made.helpers))

@@ -69,6 +69,10 @@ class Turns:
         for i in block.instructions:
             if not i.blocks or (certain and i.opcode is Opcode.IF):
                 continue
+            if i.opcode is Opcode.WHILE:  # data decide
+                if certain:
+                    continue
+                return None
             parts = [self._block(inner, unrolled, certain) for inner in i.blocks]
             if i.opcode is Opcode.LOOP:
                 rounds = self.rounds[_counter(i)]

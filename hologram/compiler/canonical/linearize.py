@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from hologram.atlas.opcodes import REDUCTIONS, Opcode
+from hologram.atlas.opcodes import ACCESSES, LOOPS, REDUCTIONS, Opcode
 from hologram.atlas.program import Block, Instruction, Program
 from hologram.compiler.canonical.term import Region, Term
 
+_BOUNDS = {Opcode.LOOP: 3, Opcode.WHILE: 1}  # operands before what is carried
 Needs = Mapping[int, Sequence[Term]]  # what must be computed before a term, by serial; else its operands
 
 
@@ -22,8 +23,9 @@ def ordered(program: Program, root: Region) -> Program:
     live = _live(root)
     _place(root, live, whole_rows=program.reduced > 0)
     body = _Writer(live, _contents(root, live)).block(root)
-    used = {str(i.attribute) for i in body.walk() if i.opcode in (Opcode.SHARED_LOAD, Opcode.SHARED_STORE)}
-    return replace(program, shared=tuple(s for s in program.shared if s.name in used), body=body)
+    used = {str(i.attribute) for i in body.walk() if i.opcode in ACCESSES}
+    shared, local = (tuple(a for a in arrays if a.name in used) for arrays in (program.shared, program.local))
+    return replace(program, shared=shared, local=local, body=body)
 
 
 # What is needed.
@@ -39,21 +41,21 @@ class _Live:
 
     def kept(self, term: Term) -> list[int]:
         """The places, among the values a structured term gives, of those that are needed."""
-        if term.opcode is Opcode.LOOP:
-            arguments = term.regions[0].arguments[1:]
-            return [k for k, a in enumerate(arguments) if a.serial in self.terms]
+        if term.opcode in LOOPS:
+            return [a.number - 1 for a in term.regions[0].arguments if a.number and a.serial in self.terms]
         return sorted(self.results.get(term.serial, ()))
 
     def operands(self, term: Term) -> tuple[Term, ...]:
         """Without the first values of what a loop carries to no end."""
-        if term.opcode is not Opcode.LOOP:
+        if term.opcode not in LOOPS:
             return term.operands
-        return (*term.operands[:3], *(term.operands[3 + k] for k in self.kept(term)))
+        bounds = _BOUNDS[term.opcode]
+        return (*term.operands[:bounds], *(term.operands[bounds + k] for k in self.kept(term)))
 
     def inside(self, term: Term) -> list[Term]:
         """What the blocks of a structured term need and do."""
         kept = self.kept(term)
-        return [t for r in term.regions for t in (*r.effects, *(r.yields[k] for k in kept))]
+        return [t for r in term.regions for t in (*r.effects, *r.again, *(r.yields[k] for k in kept))]
 
 
 def _live(root: Region) -> _Live:
@@ -65,7 +67,8 @@ def _live(root: Region) -> _Live:
     def carry(loop: Term, k: int) -> None:
         (region,) = loop.regions
         loops.update((a.serial, loop) for a in region.arguments)
-        wanted.extend((loop, loop.operands[3 + k], region.yields[k], region.arguments[1 + k]))
+        own = next(a for a in region.arguments if a.number == k + 1)
+        wanted.extend((loop, loop.operands[_BOUNDS[loop.opcode] + k], region.yields[k], own))  # type: ignore[index]
 
     while wanted:
         term = wanted.pop()
@@ -75,16 +78,16 @@ def _live(root: Region) -> _Live:
         if term.opcode is None and term.operands:
             (owner,) = term.operands
             live.results.setdefault(owner.serial, {})[term.number] = term
-            if owner.opcode is Opcode.LOOP:
+            if owner.opcode in LOOPS:
                 carry(owner, term.number)
             else:
                 wanted += [owner, *(r.yields[term.number] for r in owner.regions)]
         elif term.opcode is None and term.number:
             carry(loops[term.serial], term.number - 1)
-        elif term.opcode is Opcode.LOOP:
+        elif term.opcode in LOOPS:
             (region,) = term.regions
             loops.update((a.serial, term) for a in region.arguments)
-            wanted += [*term.operands[:3], *region.effects]
+            wanted += [*term.operands[: _BOUNDS[term.opcode]], *region.again, *region.effects]
         else:
             wanted += [*term.operands, *(e for r in term.regions for e in r.effects)]
     return live
@@ -125,8 +128,8 @@ def _place(root: Region, live: _Live, *, whole_rows: bool) -> None:
         kept = live.kept(term) if term.regions else ()
         for region in term.regions:
             region.parent, region.depth = place, place.depth + 1
-            for k in kept:
-                _use(region.yields[k], region)
+            for needed in (*region.again, *(region.yields[k] for k in kept)):
+                _use(needed, region)
         for operand in live.operands(term):
             _use(operand, place)
 
@@ -195,7 +198,8 @@ class _Writer:
         arguments = [a for a in region.arguments if not a.number or a.number - 1 in kept]
         numbers = tuple(self.number(a) for a in arguments)
         instructions = tuple(self.instruction(t) for t in self.contents.get(id(region), ()))
-        yields = tuple(self.numbers[region.yields[k].serial] for k in kept)
+        needed = (*region.again, *(region.yields[k] for k in kept))
+        yields = tuple(self.numbers[t.serial] for t in needed)
         types = tuple(a.type for a in arguments if a.type is not None)
         return Block(instructions, numbers, types, yields)
 

@@ -11,17 +11,14 @@ from collections.abc import Sequence
 from itertools import count
 
 from hologram.atlas import arithmetic
-from hologram.atlas.opcodes import ATOMICS, COMMUTATIVE, EFFECTS, REDUCTIONS, TERNARY, Opcode
+from hologram.atlas.opcodes import COMMUTATIVE, EFFECTS, REDUCTIONS, TERNARY, Opcode
 from hologram.atlas.program import Block, Instruction, Program
 from hologram.compiler.canonical.rules import Table
 from hologram.compiler.canonical.term import Epoch, Region, Term, digest
+from hologram.compiler.canonical.touches import KINDS, Touches, ended, touched
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType, Number
-from hologram.foundation.frozen import frozen
 
-GLOBAL, SHARED = 0, 1
-_GLOBAL_EFFECTS = ATOMICS | {Opcode.STORE, Opcode.BARRIER}
-_SHARED_EFFECTS = frozenset({Opcode.SHARED_STORE, Opcode.BARRIER})
 _ARGUMENT_RANK = 1000  # what a loop carries varies more than any position
 
 
@@ -38,14 +35,6 @@ def exchangeable(opcode: Opcode, operands: Sequence[Term]) -> bool:
     return opcode in COMMUTATIVE
 
 
-@frozen
-class _Touches:
-    """What a block does to each kind of memory."""
-
-    loads: tuple[bool, bool]
-    effects: tuple[bool, bool]
-
-
 def rounded(number: object, d: DType) -> Number:
     """A constant's number as its dtype holds it."""
     if d.is_float:
@@ -54,8 +43,8 @@ def rounded(number: object, d: DType) -> Number:
 
 
 def plain_names(program: Program) -> dict[str, str]:
-    """What a program's parameters are called where names are of no consequence: b0..., s0..., m0... as declared."""
-    kinds = (("b", program.buffers), ("s", program.scalars), ("m", program.shared))
+    """What parameters are called where names are of no consequence: b0..., s0..., m0..., l0... as declared."""
+    kinds = (("b", program.buffers), ("s", program.scalars), ("m", program.shared), ("l", program.local))
     return {p.name: f"{letter}{k}" for letter, parameters in kinds for k, p in enumerate(parameters)}
 
 
@@ -71,13 +60,14 @@ class Numbering:
         self._serials = count()
         self._first_reduced = program.rank - program.reduced
         self._names = plain_names(program)
+        self._shared = frozenset(s.name for s in program.shared)
         self._begun: list[Epoch] = []  # of the open region, by kind of memory
         self._region = self.root
-        self._facts: dict[int, _Touches] = {}
+        self._facts: dict[int, Touches] = {}
 
     def read(self) -> Region:
         """The program's body as terms."""
-        self._begun = [Epoch(digest("memory"), 0), Epoch(digest("shared"), 0)]
+        self._begun = [Epoch(digest(kind), 0) for kind in ("memory", "shared", "local")]
         self.root.epochs.update(self._begun)
         self._block(self.program.body)
         return self.root
@@ -164,11 +154,12 @@ class Numbering:
             results = self._if(i, operands[0])
         elif opcode is Opcode.LOOP:
             results = self._loop(i, operands)
+        elif opcode is Opcode.WHILE:
+            results = self._while(i, operands)
         elif opcode in EFFECTS:
             results = self._effect(i, operands)
-        elif opcode is Opcode.LOAD or opcode is Opcode.SHARED_LOAD:
-            epoch = self._begun[GLOBAL if opcode is Opcode.LOAD else SHARED]
-            results = (self._term(opcode, i.type, operands, i.attribute, epoch),)
+        elif opcode in KINDS:
+            results = (self._term(opcode, i.type, operands, i.attribute, self._begun[KINDS[opcode]]),)
         elif operands:
             results = (self.make(opcode, i.type, *operands),)
         else:
@@ -187,11 +178,11 @@ class Numbering:
 
     def _effect(self, i: Instruction, operands: tuple[Term, ...]) -> tuple[Term, ...]:
         named = self._names[i.attribute] if isinstance(i.attribute, str) else ""
-        ended = (i.opcode in _GLOBAL_EFFECTS, i.opcode in _SHARED_EFFECTS)
+        ended_now = ended(i, self._shared)
         seen = [e.digest for e in self._begun]
         key = digest(i.opcode.value, named, self._region.path, *(t.digest for t in operands), *seen)
         dtype = i.types[0] if i.types else None
-        effect = self._pinned(i.opcode, dtype, operands, i.attribute, key, ended)
+        effect = self._pinned(i.opcode, dtype, operands, i.attribute, key, ended_now)
         return (effect,) if i.results else ()
 
     def _pinned(
@@ -201,7 +192,7 @@ class Numbering:
         operands: tuple[Term, ...],
         attribute: str | Number | None,
         key: bytes,
-        ended: tuple[bool, bool],
+        ended: tuple[bool, ...],
         regions: tuple[Region, ...] = (),
     ) -> Term:
         """A term that stands where it is, among the effects of the open region."""
@@ -228,7 +219,7 @@ class Numbering:
         self._begin(ended, key)
         return effect
 
-    def _begin(self, ended: tuple[bool, bool], cause: bytes) -> None:
+    def _begin(self, ended: tuple[bool, ...], cause: bytes) -> None:
         """New epochs in the open region, for the kinds of memory that an effect changes."""
         for kind, ends in enumerate(ended):
             if ends:
@@ -240,14 +231,10 @@ class Numbering:
 
     # Structure.
 
-    def _touches(self, block: Block) -> _Touches:
+    def _touches(self, block: Block) -> Touches:
         touches = self._facts.get(id(block))
         if touches is None:
-            opcodes = {i.opcode for i in block.walk()}
-            touches = self._facts[id(block)] = _Touches(
-                (Opcode.LOAD in opcodes, Opcode.SHARED_LOAD in opcodes),
-                (bool(opcodes & _GLOBAL_EFFECTS), bool(opcodes & _SHARED_EFFECTS)),
-            )
+            touches = self._facts[id(block)] = touched(block, self._shared)
         return touches
 
     def _inside(self, block: Block, region: Region) -> Region:
@@ -285,26 +272,45 @@ class Numbering:
         # What is carried unchanged is not carried.
         same = [a == y for a, y in zip(block.arguments[1:], block.yields, strict=True)]
         changing = [k for k, fixed in enumerate(same) if not fixed]
-        level = self._region.level + 1
-        self._known.append({})
-        types = (block.argument_types[0], *(block.argument_types[1 + k] for k in changing))
-        arguments = tuple(self._argument(level, k, t) for k, t in enumerate(types))
         for k, fixed in enumerate(same):
             if fixed:
                 self._values[block.arguments[1 + k]] = first[k]
-        own = (block.arguments[0], *(block.arguments[1 + k] for k in changing))
-        self._values.update(zip(own, arguments, strict=True))
-        outer, touches = list(self._begun), self._touches(block)
-        for kind, ends in enumerate(touches.effects):
+        region = self._round(block, (block.arguments[0], *(block.arguments[1 + k] for k in changing)), 0)
+        region.yields = tuple(region.yields[k] for k in changing)
+        results = iter(self._structured(i, (*operands[:3], *(first[k] for k in changing)), (region,)))
+        return tuple(f if fixed else next(results) for f, fixed in zip(first, same, strict=True))
+
+    def _while(self, i: Instruction, operands: tuple[Term, ...]) -> tuple[Term, ...]:
+        (block,) = i.blocks
+        condition, *first = operands
+        if condition.constant and not condition.attribute:
+            return tuple(first)
+        same = [a == y for a, y in zip(block.arguments, block.yields[1:], strict=True)]
+        changing = [k for k, fixed in enumerate(same) if not fixed]
+        for k, fixed in enumerate(same):
+            if fixed:
+                self._values[block.arguments[k]] = first[k]
+        region = self._round(block, [block.arguments[k] for k in changing], 1)
+        region.again, region.yields = region.yields[:1], tuple(region.yields[1 + k] for k in changing)
+        results = iter(self._structured(i, (condition, *(first[k] for k in changing)), (region,)))
+        return tuple(f if fixed else next(results) for f, fixed in zip(first, same, strict=True))
+
+    def _round(self, block: Block, arguments: Sequence[int], number: int) -> Region:
+        """A loop's body, one level further in; its arguments are counted from a number on, 0 is the counter's."""
+        level = self._region.level + 1
+        self._known.append({})
+        types = dict(zip(block.arguments, block.argument_types, strict=True))
+        terms = tuple(self._argument(level, number + k, types[a]) for k, a in enumerate(arguments))
+        self._values.update(zip(arguments, terms, strict=True))
+        outer = list(self._begun)
+        for kind, ends in enumerate(self._touches(block).effects):
             if ends:  # what an earlier round stored
                 self._begun[kind] = Epoch(digest("round", self._begun[kind].digest), level)
         path = digest("round", self._region.path)
-        region = self._inside(block, Region(level, path, arguments=arguments))
+        region = self._inside(block, Region(level, path, arguments=terms))
         self._begun = outer
-        region.yields = tuple(region.yields[k] for k in changing)
         self._known.pop()
-        results = iter(self._structured(i, (*operands[:3], *(first[k] for k in changing)), (region,)))
-        return tuple(f if fixed else next(results) for f, fixed in zip(first, same, strict=True))
+        return region
 
     def _argument(self, level: int, place: int, dtype: DType) -> Term:
         return Term(
@@ -322,17 +328,19 @@ class Numbering:
     def _structured(
         self, i: Instruction, operands: tuple[Term, ...], regions: tuple[Region, ...]
     ) -> tuple[Term, ...]:
-        """The results of an `if` or `loop`; one without effects is a value like any other."""
+        """The results of an `if`, `loop` or `while`; one without effects is a value like any other."""
         key = digest(i.opcode.value, *(t.digest for t in operands), *(r.digest for r in regions))
         touches = [self._touches(b) for b in i.blocks]
         if any(r.effects for r in regions):
-            ended = (any(t.effects[GLOBAL] for t in touches), any(t.effects[SHARED] for t in touches))
-            term = self._pinned(i.opcode, None, operands, None, key, ended, regions)
+            changed = tuple(map(any, zip(*(t.effects for t in touches), strict=True)))
+            term = self._pinned(i.opcode, None, operands, None, key, changed, regions)
         else:
             free = [t for r in regions for t in _free(r, self._region.level)]
-            loads = [any(t.loads[kind] for t in touches) for kind in (GLOBAL, SHARED)]
+            loads = map(any, zip(*(t.loads for t in touches), strict=True))
             epochs = tuple(e for e, loaded in zip(self._begun, loads, strict=True) if loaded)
             level = max([0, *(t.level for t in (*operands, *free)), *(e.level for e in epochs)])
+            if i.opcode is Opcode.WHILE:  # nobody knows that it ends where nobody asked for it
+                level = self._region.level
             term = self._known[level].get(key)
             if term is None:
                 rank = max([t.rank for t in (*operands, *free)], default=0)
@@ -367,7 +375,7 @@ def _free(region: Region, level: int) -> list[Term]:
     """The terms of this level or an outer one that a region's yields are computed from."""
     terms: list[Term] = []
     seen: set[int] = set()
-    stack = list(region.yields)
+    stack = [*region.again, *region.yields]
     while stack:
         term = stack.pop()
         if term.serial in seen:
@@ -378,5 +386,5 @@ def _free(region: Region, level: int) -> list[Term]:
             continue
         stack.extend(term.operands)
         for inner in term.regions:
-            stack.extend(inner.yields)
+            stack += [*inner.again, *inner.yields]
     return terms

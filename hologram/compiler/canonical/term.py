@@ -24,7 +24,7 @@ class Epoch:
 
 @dataclass(slots=True, eq=False)
 class Region:
-    """The body of a program or of an `if` or `loop`: effects in order, and the terms it yields."""
+    """The body of a program or of an `if`, `loop` or `while`: effects in order, and the terms it yields."""
 
     level: int  # loops around its contents
     path: bytes = b""  # which sides and loops it is inside of
@@ -32,13 +32,16 @@ class Region:
     arguments: tuple[Term, ...] = ()
     effects: list[Term] = field(default_factory=list)
     yields: tuple[Term, ...] = ()
+    again: tuple[Term, ...] = ()  # of a `while`: whether it goes on
     parent: Region | None = None  # where its term is placed
     depth: int = 0
 
     @property
     def digest(self) -> bytes:
         effects = b"".join(t.digest for t in self.effects)
-        return digest("region", len(self.arguments), effects, b"".join(t.digest for t in self.yields))
+        return digest(
+            "region", len(self.arguments), effects, b"".join(t.digest for t in (*self.again, *self.yields))
+        )
 
 
 @dataclass(slots=True, eq=False)

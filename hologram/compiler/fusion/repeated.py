@@ -71,7 +71,7 @@ def _body(program: Program) -> Hashable:
 
 def _told(program: Program, numbers: Sequence[int]) -> Program:
     """The program with these constants as further scalars, in the order that they have in it."""
-    taken = {p.name for p in (*program.buffers, *program.scalars, *program.shared)}
+    taken = {p.name for p in (*program.buffers, *program.scalars, *program.shared, *program.local)}
     name = "number"
     while any(other.startswith(name) for other in taken):
         name += "_"

@@ -29,7 +29,7 @@ def guarded(program: Program, places: Collection[Place], *, index_bits: int) -> 
     narrowed = index_bits == 32 and any(_narrows(program.types, i) for i in program.body.walk())
     if not places and not narrowed:
         return program
-    sizes = {s.name: s.size for s in program.shared}
+    sizes = {s.name: s.size for s in (*program.shared, *program.local)}
     lengths = _lengths(program)
     countable: dict[int, Value] = {}  # of indices made of 64-bit integers: whether none of these was cut
 
@@ -56,9 +56,8 @@ def guarded(program: Program, places: Collection[Place], *, index_bits: int) -> 
                 lambda: (b.constant(0, i.type),),
             )
             return result
-        array = next(a for a in (*program.buffers, *program.shared) if a.name == name)
-        store = b.store if i.opcode is Opcode.STORE else b.shared_store
-        b.if_(inside, lambda: store(array, position, *value), lambda: None)  # type: ignore[arg-type]
+        array = next(a for a in (*program.buffers, *program.shared, *program.local) if a.name == name)
+        b.if_(inside, lambda: b.write(i.opcode, array.name, position, *value), lambda: None)
         return ()
 
     return rewrite(program, rule)
@@ -72,7 +71,7 @@ def measured(program: Program, checked: Program) -> tuple[int, ...]:
 
 def _lengths(program: Program) -> dict[str, str]:
     """What the scalars are called that say how long buffers are."""
-    taken = {p.name for p in (*program.buffers, *program.scalars, *program.shared)}
+    taken = {p.name for p in (*program.buffers, *program.scalars, *program.shared, *program.local)}
     return {b.name: _free(f"{b.name}_length", taken) for b in program.buffers}
 
 

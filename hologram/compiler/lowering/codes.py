@@ -11,7 +11,7 @@ from typing import Any
 
 from hologram.atlas import arithmetic
 from hologram.atlas.builder import Builder, Value, minimum, select
-from hologram.atlas.opcodes import Opcode
+from hologram.atlas.opcodes import LOADS, Opcode
 from hologram.atlas.program import Instruction, Program
 from hologram.atlas.rewrite import Parameters, rewrite
 from hologram.compiler.functions.floats import rounded_to_odd
@@ -31,13 +31,13 @@ def scalar(number: Number, d: DType) -> Number:
 
 def coded(program: Program, goal: Goal) -> Program:
     """The program with codes in place of elements without arithmetic, and conversions as arithmetic on their bits."""
-    parameters = (*program.buffers, *program.scalars, *program.shared)
+    parameters = (*program.buffers, *program.scalars, *program.shared, *program.local)
     if all(d.computes for d in (*program.types.values(), *(p.dtype for p in parameters))):
         return program
     types = program.types
 
     def rule(b: Builder, i: Instruction, operands: list[Any]) -> Value | None:
-        if not i.types or i.opcode in (Opcode.LOAD, Opcode.SHARED_LOAD, Opcode.SCALAR):
+        if not i.types or i.opcode in LOADS or i.opcode is Opcode.SCALAR:
             return None  # as the parameter is held
         if i.opcode is Opcode.CONVERT and not (types[i.operands[0]].computes and i.type.computes):
             source = types[i.operands[0]]
@@ -54,7 +54,7 @@ def coded(program: Program, goal: Goal) -> Program:
     def retyped(parameter: Any) -> Any:
         return replace(parameter, dtype=held(parameter.dtype))
 
-    changed = Parameters(buffer=retyped, scalar=lambda p: (retyped(p),), shared=retyped)
+    changed = Parameters(buffer=retyped, scalar=lambda p: (retyped(p),), shared=retyped, local=retyped)
     return rewrite(program, rule, parameters=changed)
 
 

@@ -20,12 +20,18 @@ _COMPUTING = COMPARISONS | BINARY | TERNARY | UNARY
 
 def refuse(program: Program, dialect: Dialect) -> None:
     """Raises UnsupportedDType for a program that no rewrite makes one of the language's."""
-    used = {*program.types.values(), *(b.dtype for b in program.buffers), *(s.dtype for s in program.shared)}
+    used = {
+        *program.types.values(),
+        *(b.dtype for b in program.buffers),
+        *(s.dtype for s in (*program.shared, *program.local)),
+    }
     missing = sorted(str(d) for d in used if d not in dialect.types)
     if missing:
         raise UnsupportedDType(f"{program.name}: this adapter's {dialect.name} has no {', '.join(missing)}")
     for i in program.body.walk():
-        if i.opcode in ATOMICS and (i.opcode, i.type) not in dialect.atomics:
+        shared = any(s.name == i.attribute for s in program.shared)
+        table = dialect.shared_atomics if shared else dialect.atomics
+        if i.opcode in ATOMICS and (i.opcode, i.type) not in table:
             raise UnsupportedDType(
                 f"{program.name}: this adapter's {dialect.name} has no {i.opcode.value} of {i.type}"
             )

@@ -8,7 +8,7 @@ import platform
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hologram.atlas.opcodes import ATOMICS, STRUCTURED, WRITES, Opcode
+from hologram.atlas.opcodes import ATOMICS, LOOPS, STRUCTURED, WRITES, Opcode
 from hologram.atlas.program import Block, BufferParameter, Instruction, Program
 from hologram.atlas.ssa import deep
 from hologram.compiler.analysis.cost import instructions
@@ -99,8 +99,12 @@ def facts(program: Program) -> Facts:
     strides = {scalars[v] for i in everything if i.opcode is Opcode.MUL for v in i.operands if v in scalars}
     if not program.reduced:
         streamed = streamed_store(program)
-        loops = [i for i in everything if i.opcode is Opcode.LOOP]
-        bounds = positions_from(everything, {v for i in loops for v in i.operands[:2]}) if loops else None
+        loops = [i for i in everything if i.opcode in LOOPS]
+        bounds = (
+            positions_from(everything, {v for i in loops if i.opcode is Opcode.LOOP for v in i.operands[:2]})
+            if loops
+            else None
+        )
         return Facts(
             cost, 0.0, frozenset(), frozenset(), frozenset(), False, False, (), 0, frozenset(strides), streamed, bounds
         )  # fmt: skip
@@ -128,7 +132,7 @@ def _meets(program: Program) -> bool:
 def _total(block: Block, types: Mapping[int, Any], turns: int) -> float:
     """Nanoseconds of a block, whose loops take so many turns."""
     inner = (
-        _total(b, types, turns) * (turns if i.opcode is Opcode.LOOP else 1)
+        _total(b, types, turns) * (turns if i.opcode in LOOPS else 1)
         for i in block.instructions
         for b in i.blocks
     )
@@ -159,6 +163,8 @@ def _turning_ns(
             else:
                 count = max(stop.high - start.low, 0)
                 count = count if start.number is not None and stop.number is not None else min(count, turns)
+        elif i.opcode is Opcode.WHILE:
+            count = max(turns, _TURNS)
         total += _cost(i, types)
         total += count * sum(_turning_ns(b.instructions, types, known, turns) for b in i.blocks)
     return total
@@ -176,7 +182,7 @@ def schedule(
     program, scalars = launch.program, launch.scalars
     kept = program.rank - program.reduced
     lengths = {p.name: nbytes // p.dtype.itemsize for _, nbytes, p in extents}
-    lengths |= {s.name: s.size for s in program.shared}
+    lengths |= {s.name: s.size for s in (*program.shared, *program.local)}
     constants = tuple((n, int(scalars[n])) for n in sorted(known.strides) if scalars[n] in (0, 1))
     guarded = unproven(accesses, lengths)
     order = innermost(range(kept), accesses, grid)

@@ -40,12 +40,16 @@ class Body(ABC):
             self.store(i, *operands)
         elif i.opcode is Opcode.SHARED_STORE:
             self.shared_store(i, *operands)
+        elif i.opcode is Opcode.LOCAL_STORE:
+            self.local_store(i, *operands)
         elif i.opcode is Opcode.BARRIER:
             self.barrier()
         elif i.opcode is Opcode.IF:
             self.if_(i, *operands)
         elif i.opcode is Opcode.LOOP:
             self.loop_(i, *operands)
+        elif i.opcode is Opcode.WHILE:
+            self.while_(i, *operands)
         elif i.opcode in ATOMICS:
             self.values[i.result] = self.atomic(i, *operands)
         else:
@@ -75,13 +79,20 @@ class Body(ABC):
     def shared_store(self, i: Instruction, position: str, value: str) -> None: ...
 
     @abstractmethod
-    def atomic(self, i: Instruction, position: str, value: str) -> str: ...
+    def local_store(self, i: Instruction, position: str, value: str) -> None: ...
+
+    @abstractmethod
+    def atomic(self, i: Instruction, position: str, *values: str) -> str:
+        """The old value; `values` are the new one, or before it the one that is expected."""
 
     @abstractmethod
     def barrier(self) -> None: ...
 
     @abstractmethod
     def if_(self, i: Instruction, condition: str) -> None: ...
+
+    @abstractmethod
+    def while_(self, i: Instruction, condition: str, *first: str) -> None: ...
 
     @abstractmethod
     def loop_(self, i: Instruction, start: str, stop: str, step: str, *first: str) -> None: ...

@@ -171,7 +171,10 @@ def _declarations(program: Program, dialect: Dialect, schedule: Schedule) -> Dec
         buffers.append(BufferDeclaration(identifier(b.name, dialect), b.dtype, access, vector, atomic))
     parameters = tuple(_extents(program))
     parameters += tuple(ScalarParameter(identifier(s.name, dialect), s.dtype) for s in program.scalars)
-    shared = [SharedDeclaration(identifier(s.name, dialect), s.dtype, s.size) for s in program.shared]
+    shared = [
+        SharedDeclaration(identifier(s.name, dialect), s.dtype, s.size, s.name in touched)
+        for s in program.shared
+    ]
     if schedule.threads > 1:
         folded = dict.fromkeys(i.type for i in program.body.walk() if i.opcode in REDUCTIONS)
         places = {
@@ -190,7 +193,7 @@ def _declarations(program: Program, dialect: Dialect, schedule: Schedule) -> Dec
 
 
 def _unfinished(program: Program) -> BufferParameter:
-    taken = {p.name for p in (*program.buffers, *program.scalars, *program.shared)}
+    taken = {p.name for p in (*program.buffers, *program.scalars, *program.shared, *program.local)}
     name = "unfinished"
     while name in taken:
         name += "_again"
@@ -213,7 +216,7 @@ def _watch(emitter: Emitter) -> None:
 
 
 def _used(program: Program) -> frozenset[DType]:
-    declared = (*program.buffers, *program.scalars, *program.shared)
+    declared = (*program.buffers, *program.scalars, *program.shared, *program.local)
     return frozenset(program.types.values()) | {p.dtype for p in declared}
 
 

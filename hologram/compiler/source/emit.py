@@ -21,7 +21,7 @@ from hologram.foundation.errors import UnsupportedDType
 # Names the generator makes itself.
 _OWN = re.compile(
     r"v\d+|i\d+|e\d+|p|lane|lanes|lanes_\d+|group|thread_index|word|first|number|inside|element|Element|extent_\d+|Parameters"
-    r"|load_.*|store_.*|atomic_.*|next.*|.*_4|v\d+_.*|member|length|start|stop|whole|aligned|place|places_\d+|term_\d+|Term_\d+|partial_.*"
+    r"|load_.*|store_.*|atomic_.*|next.*|.*_4|v\d+_.*|member|length|start|stop|whole|aligned|place|places_\d+|term_\d+|local_\d+|Term_\d+|partial_.*"
 )
 
 
@@ -47,6 +47,8 @@ class Emitter(Body):
         self.shared_names = {
             s.name: d.name for s, d in zip(program.shared, declarations.shared, strict=False)
         }
+        self.local_names = {a.name: f"local_{k}" for k, a in enumerate(program.local)}
+        self.shared_atomics = {d.name for d in declarations.shared if d.atomic}
         self.constants: set[int] = set()  # values that are literals
         self.lines: list[str] = []
         self.helpers: dict[tuple[object, DType, str], None] = {}  # in the order of first use
@@ -175,8 +177,11 @@ class Emitter(Body):
         if i.opcode is Opcode.LOAD:
             return self.load(i, operands[0])
         if i.opcode is Opcode.SHARED_LOAD:
-            template = dialect.shared_loads.get(i.type, "{buffer}[{position}]")
-            return template.format(buffer=self.shared_names[str(i.attribute)], position=operands[0])
+            name = self.shared_names[str(i.attribute)]
+            table = dialect.shared_atomic_loads if name in self.shared_atomics else dialect.shared_loads
+            return table.get(i.type, "{buffer}[{position}]").format(buffer=name, position=operands[0])
+        if i.opcode is Opcode.LOCAL_LOAD:
+            return f"{self.local_names[str(i.attribute)]}[{operands[0]}]"
         if i.opcode in (Opcode.CONVERT, Opcode.BITCAST):
             return self.conversion(i.opcode, types[i.operands[0]], i.type, operands[0])
         return self.operation(i.opcode, types[i.operands[-1]], i.type, *operands)
@@ -226,8 +231,20 @@ class Emitter(Body):
 
     def share(self, name: str, dtype: DType, position: str, value: str) -> str:
         """The statement that stores an element of a shared array."""
-        template = self.dialect.shared_stores.get(dtype, "{buffer}[{position}] = {value};")
-        return template.format(buffer=self.shared_names[name], position=position, value=value)
+        name = self.shared_names[name]
+        atomic = name in self.shared_atomics
+        table = self.dialect.shared_atomic_stores if atomic else self.dialect.shared_stores
+        template = table.get(dtype, "{buffer}[{position}] = {value};")
+        return template.format(buffer=name, position=position, value=value)
+
+    def local_store(self, i: Instruction, position: str, value: str) -> None:
+        self.line(f"{self.local_names[str(i.attribute)]}[{position}] = {value};")
+
+    def locals(self) -> None:
+        """Declares the arrays of a lane, which begin as zeros."""
+        for array in self.program.local:
+            name = self.local_names[array.name]
+            self.line(self.dialect.array.format(name=name, type=self.type(array.dtype), size=array.size))
 
     def guarded(self, statement: str) -> None:
         """A statement with an effect, which only lanes of the grid may have."""
@@ -237,15 +254,17 @@ class Emitter(Body):
         with self.scope(f"if ({self.guard}) {{"):
             self.line(statement)
 
-    def atomic(self, i: Instruction, position: str, value: str) -> str:
-        buffer = self.buffer_names[str(i.attribute)]
-        template = self.dialect.atomics.get((i.opcode, i.type))
+    def atomic(self, i: Instruction, position: str, *values: str) -> str:
+        shared = str(i.attribute) in self.shared_names
+        buffer = (self.shared_names if shared else self.buffer_names)[str(i.attribute)]
+        table = self.dialect.shared_atomics if shared else self.dialect.atomics
+        template = table.get((i.opcode, i.type))
         if template is None:
             raise UnsupportedDType(
                 f"{self.program.name}: {self.dialect.name} has no {i.opcode.value} of {i.type}"
             )
         self.help(i.opcode, i.type, buffer)
-        text = template.format(buffer=buffer, position=position, value=value)
+        text = template.format(buffer=buffer, position=position, expected=values[0], value=values[-1])
         if not self.guard:
             return self._define(i, text)
         name = f"v{i.result}"
@@ -273,6 +292,30 @@ class Emitter(Body):
         for result, value in zip(results, block.yields, strict=True):
             self.line(f"{self.values[result]} = {self.values[value]};")
 
+    def while_(self, i: Instruction, condition: str, *first: str) -> None:
+        (block,) = i.blocks
+        on = f"v{block.yields[0]}_on" if not i.results else f"v{i.results[0]}_on"
+        self.var(on, dtypes.bool_, condition)
+        for result, argument, dtype, value in zip(i.results, block.arguments, i.types, first, strict=True):
+            self.values[result] = self.values[argument] = f"v{result}"
+            self.var(f"v{result}", dtype, value)
+        with self.scope(self.dialect.while_.format(condition=on)):
+            self.instructions(block.instructions)
+            self.line(f"{on} = {self.values[block.yields[0]]};")
+            self._next(i, block.yields[1:])
+
+    def _next(self, i: Instruction, yields: Sequence[int]) -> None:
+        """What a round hands to the next one."""
+        targets = [self.values[r] for r in i.results]
+        values = [self.values[v] for v in yields]
+        for k, (dtype, value) in enumerate(zip(i.types, values, strict=True)):
+            if value in targets and value != targets[k]:  # carried values that change places
+                values[k] = f"next_{targets[k]}"
+                self.let(values[k], dtype, value)
+        for target, value in zip(targets, values, strict=True):
+            if target != value:
+                self.line(f"{target} = {value};")
+
     def loop_(self, i: Instruction, start: str, stop: str, step: str, *first: str) -> None:
         (block,) = i.blocks
         for result, argument, dtype, value in zip(
@@ -284,12 +327,4 @@ class Emitter(Body):
         self.values[block.arguments[0]] = counter
         with self.loop(counter, block.argument_types[0], start, stop, step):
             self.instructions(block.instructions)
-            targets = [self.values[r] for r in i.results]
-            values = [self.values[v] for v in block.yields]
-            for k, (dtype, value) in enumerate(zip(i.types, values, strict=True)):
-                if value in targets and value != targets[k]:  # carried values that change places
-                    values[k] = f"next_{targets[k]}"
-                    self.let(values[k], dtype, value)
-            for target, value in zip(targets, values, strict=True):
-                if target != value:
-                    self.line(f"{target} = {value};")
+            self._next(i, block.yields)

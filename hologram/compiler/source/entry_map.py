@@ -63,6 +63,7 @@ def _scalar(emitter: Emitter, schedule: Schedule) -> None:
         emitter.let("lane", dtypes.index, here)
         emitter.line("if (lane >= lanes) { return; }")
     coordinates(emitter, used_coordinates(emitter), program.rank, "lane")
+    emitter.locals()
     emitter.instructions(program.body.instructions)
     emitter.depth = 0
     emitter.line("}")
@@ -132,6 +133,7 @@ class _Vectors:
         emitter.lines.append(self.dialect.function("element", arguments, result, emitter.declarations))
         emitter.depth = 1
         coordinates(emitter, used_coordinates(emitter), program.rank, "lane")
+        emitter.locals()
         emitter.instructions(i for i in program.body.instructions if not self._handled(i))
         values = [emitter.values[v] for v in self.stores.values()]
         if len(values) == 1:

@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
-from hologram.atlas.opcodes import Opcode
+from hologram.atlas.opcodes import LOOPS
 from hologram.atlas.program import Access, BufferParameter, Launchable, Program, ScalarParameter
 from hologram.atlas.rewrite import Unrolling
 from hologram.atlas.text import digest
@@ -90,7 +90,7 @@ class ProgramGenerator:
         self.dialect = dialect
         self.limits = limits
         self.folder = folder
-        self.checks = not dialect.checks_bounds and bool(program.buffers or program.shared)
+        self.checks = not dialect.checks_bounds and bool(program.buffers or program.shared or program.local)
         self._schedules: FIFOCache[tuple[int, ...], Schedule] = FIFOCache(VARIANTS_KEPT)
 
     @cached_property
@@ -126,7 +126,7 @@ class ProgramGenerator:
     def _loops(self) -> bool:
         """Whether some launch's loops may take more turns than the driver lets them."""
         limit = self.limits.loop_turns
-        if not limit or Opcode.LOOP not in self._lowered.opcodes:
+        if not limit or not self._lowered.opcodes & LOOPS:
             return False
         most = Turns.always(self._lowered).most()
         return self.program.reduced > 0 or most is None or most * COPIES > limit
@@ -159,7 +159,7 @@ class ProgramGenerator:
     ) -> frozenset[Place]:
         lanes = Lanes.of(self.program, scalars, grid, U32 if self.dialect.index_bits == 32 else I64)
         known = dict(zip((b.name for b in self.program.buffers), lengths, strict=True))
-        known |= {s.name: s.size for s in self.program.shared}
+        known |= {s.name: s.size for s in (*self.program.shared, *self.program.local)}
         return unproven(references(self._paths, lanes), known)
 
     def mapping(self, grid: Sequence[int]) -> str:

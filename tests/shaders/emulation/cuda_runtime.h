@@ -82,3 +82,4 @@ template <typename T> T atomicMax(T* a, T x) { return atomicExch(a, x > *a ? x :
 template <typename T> T atomicAnd(T* a, T x) { return atomicExch(a, *a & x); }
 template <typename T> T atomicOr(T* a, T x) { return atomicExch(a, *a | x); }
 template <typename T> T atomicXor(T* a, T x) { return atomicExch(a, *a ^ x); }
+template <typename T> T atomicCAS(T* a, T expected, T x) { return *a == expected ? atomicExch(a, x) : *a; }

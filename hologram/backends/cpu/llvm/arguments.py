@@ -71,5 +71,6 @@ def open_frame(w: Writer, program: Program, variant: Variant) -> Frame:
     prepare(w, [(d, scalars[name]) for name, d in _divisors(program).items()])
     memory = {b.name: load_slot(w, k, "ptr") for k, b in enumerate(program.buffers)}
     extents = {k: load_slot(w, slots.extents + k, "i64") for k in range(program.rank)}
-    memory |= {a.name: w.alloca(memory_type(a.dtype), a.size) for a in program.shared}
+    arrays = (*program.shared, *program.local)
+    memory |= {a.name: w.alloca(memory_type(a.dtype), a.size) for a in arrays}
     return Frame(program, w, memory, scalars, extents)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from hologram.atlas.opcodes import Opcode
-from hologram.atlas.program import Instruction, Program
+from hologram.atlas.program import Instruction, LocalArray, Program, SharedArray
 from hologram.backends.cpu.llvm.instructions import bitcast, convert, spell
 from hologram.backends.cpu.llvm.writer import (
     Writer,
@@ -21,6 +21,21 @@ from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType
 
 O = Opcode
+_AT_ONCE = 512  # bytes of an array that one store fills
+
+
+def zero_fill(w: Writer, memory: str, array: SharedArray | LocalArray) -> None:
+    """Fills an array with what Atlas says it begins with."""
+    t = memory_type(array.dtype)
+    if array.size * array.dtype.itemsize <= _AT_ONCE:
+        w.do(f"store [{array.size} x {t}] zeroinitializer, ptr {memory}, align {array.dtype.itemsize}")
+        return
+
+    def body(place: str, _: list[str]) -> list[str]:
+        w.do(f"store {t} zeroinitializer, ptr {w.element(memory, t, place)}, align {array.dtype.itemsize}")
+        return []
+
+    w.loop("0", str(array.size), "1", [], body)
 
 
 @dataclass
@@ -48,6 +63,7 @@ class Lane(Body):
         self.w = frame.w
         self._position = position
         self.group = group  # metadata of memory accesses
+        self.locals: Mapping[str, str] | None = None  # where the lane's arrays are, if not in the frame
 
     def position(self, opcode: Opcode, axis: int) -> str:
         return self._position(opcode, axis)
@@ -60,6 +76,8 @@ class Lane(Body):
 
     def pure(self, i: Instruction, operands: Sequence[str]) -> str:
         w, d = self.w, i.type
+        if i.opcode is O.LOCAL_LOAD:
+            return from_memory(w, w(f"load {memory_type(d)}, {self._local(i, d, operands[0])}"), d)
         if i.opcode in (O.LOAD, O.SHARED_LOAD):
             place = self._at(str(i.attribute), d, operands[0])
             return from_memory(w, w(f"load {memory_type(d)}, {place}{self.group}"), d)
@@ -86,12 +104,31 @@ class Lane(Body):
 
     shared_store = store
 
-    def atomic(self, i: Instruction, position: str, value: str) -> str:
+    def _local(self, i: Instruction, dtype: DType, position: str) -> str:
+        """The address of an element of the lane's own array. Neighbours have it after it: no group of accesses."""
+        base = self.frame.memory[str(i.attribute)] if self.locals is None else self.locals[str(i.attribute)]
+        return f"ptr {self.w.element(base, memory_type(dtype), position)}, align {dtype.itemsize}"
+
+    def local_store(self, i: Instruction, position: str, value: str) -> None:
+        d = self.types[i.operands[1]]
+        place = self._local(i, d, position)
+        self.w.do(f"store {memory_type(d)} {to_memory(self.w, value, d)}, {place}")
+
+    def clear_locals(self) -> None:
+        """Local arrays begin as zeros."""
+        for array in self.program.local:
+            base = self.frame.memory[array.name] if self.locals is None else self.locals[array.name]
+            zero_fill(self.w, base, array)
+
+    def atomic(self, i: Instruction, position: str, *values: str) -> str:
         """LLVM's own for integers, a compare-and-swap loop around the operation for the rest."""
         w, d = self.w, i.type
         t = memory_type(d)
         address = w.element(self.frame.memory[str(i.attribute)], t, position)
-        align = d.itemsize
+        align, value = d.itemsize, values[-1]
+        if i.opcode is O.ATOMIC_COMPARE_EXCHANGE:
+            pair = w(f"cmpxchg ptr {address}, {t} {values[0]}, {t} {value} seq_cst seq_cst, align {align}")
+            return w(f"extractvalue {{ {t}, i1 }} {pair}, 0")
         if i.opcode is O.ATOMIC_EXCHANGE and not d.is_float:
             return from_memory(
                 w, w(f"atomicrmw xchg ptr {address}, {t} {to_memory(w, value, d)} seq_cst, align {align}"), d
@@ -132,7 +169,9 @@ class Lane(Body):
 
     def inner(self) -> Lane:
         """A scope inside this one."""
-        return Lane(self.frame, self._position, self.values, group=self.group)
+        scope = Lane(self.frame, self._position, self.values, group=self.group)
+        scope.locals = self.locals
+        return scope
 
     def barrier(self) -> None:
         raise AssertionError(f"{self.program.name}: a lane meets nobody, its program is cut at barriers")
@@ -153,6 +192,29 @@ class Lane(Body):
         for k, (result, dtype) in enumerate(zip(i.results, i.types, strict=True)):
             choices = ", ".join(f"[ {values[k]}, %{block} ]" for values, block in ends)
             self.values[result] = w(f"phi {register_type(dtype)} {choices}")
+
+    def while_(self, i: Instruction, condition: str, *first: str) -> None:
+        w, block = self.w, i.blocks[0]
+        before, head, inside, done = w.block, w.label("head"), w.label("body"), w.label("done")
+        w.jump(head)
+        w.place(head)
+        types = ["i1", *(register_type(t) for t in block.argument_types)]
+        phis = [w.name("c") for _ in types]
+        slot = len(w.lines)
+        w.lines += [""] * len(types)
+        w.branch(phis[0], inside, done)
+        w.place(inside)
+        scope = self.inner()
+        scope.values |= dict(zip(block.arguments, phis[1:], strict=True))
+        scope.instructions(block.instructions)
+        following = [scope.values[v] for v in block.yields]
+        latch = w.block
+        w.jump(head)
+        for k, (type_, phi, x, y) in enumerate(zip(types, phis, (condition, *first), following, strict=True)):
+            w.lines[slot + k] = f"  {phi} = phi {type_} [ {x}, %{before} ], [ {y}, %{latch} ]"
+        w.looped()
+        w.place(done)
+        self.values |= dict(zip(i.results, phis[1:], strict=True))
 
     def loop_(self, i: Instruction, start: str, stop: str, step: str, *first: str) -> None:
         block = i.blocks[0]

@@ -108,7 +108,9 @@ def map_body(w: Writer, program: Program, variant: Variant) -> None:
     def run(outer: dict[int, str], start: str, stop: str) -> None:
         def element(i: str, _: list[str]) -> list[str]:
             coordinates = outer | ({variant.order[-1]: i} if variant.order else {})
-            Lane(frame, positions(frame, coordinates), group=GROUP).instructions(program.body.instructions)
+            lane = Lane(frame, positions(frame, coordinates), group=GROUP)
+            lane.clear_locals()
+            lane.instructions(program.body.instructions)
             return []
 
         side_by_side = rounds(program.body.instructions)

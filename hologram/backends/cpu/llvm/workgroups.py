@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from hologram.atlas.opcodes import POSITIONS, Opcode
-from hologram.atlas.program import Instruction, Program, SharedArray
+from hologram.atlas.program import Instruction, LocalArray, Program
 from hologram.atlas.ssa import deep, definitions, enters, makes
 from hologram.backends.cpu.llvm.arguments import open_frame
-from hologram.backends.cpu.llvm.lane import Frame, Lane
+from hologram.backends.cpu.llvm.lane import Frame, Lane, zero_fill
 from hologram.backends.cpu.llvm.loops import GROUP, decompose, positions
 from hologram.backends.cpu.llvm.writer import Writer, memory_type, register_type
 from hologram.compiler.scheduling.loops import WORKGROUP, Variant
@@ -80,22 +80,27 @@ class _Workgroup:
     kept: frozenset[int]  # what must outlive the piece that makes it
     arrays: dict[int, str] = field(default_factory=dict)
     uniform: dict[int, str] = field(default_factory=dict)
+    locals: dict[str, str] = field(default_factory=dict)  # of all threads, one after the other
+
+    def dtype(self, value: int) -> DType:
+        """Of a value, or of the copy of one that is known by its complement."""
+        return self.frame.program.types[value if value >= 0 else ~value]
 
     def array(self, value: int) -> str:
         if value not in self.arrays:
-            t = _stored(self.frame.program.types[value])
+            t = _stored(self.dtype(value))
             self.arrays[value] = self.w.alloca(t, self.size)
         return self.arrays[value]
 
     def load(self, value: int, thread: str) -> str:
-        w, d = self.w, self.frame.program.types[value]
+        w, d = self.w, self.dtype(value)
         t = _stored(d)
         address = w.element(self.array(value), t, thread)
         loaded = w(f"load {t}, ptr {address}, align {_bytes(d)}{GROUP}")
         return w(f"trunc i8 {loaded} to i1") if d.kind == "bool" else loaded
 
     def store(self, value: int, thread: str, register: str) -> None:
-        w, d = self.w, self.frame.program.types[value]
+        w, d = self.w, self.dtype(value)
         t = _stored(d)
         if d.kind == "bool":
             register = w(f"zext i1 {register} to i8")
@@ -108,7 +113,24 @@ class _Workgroup:
         usual = positions(self.frame, coordinates)
         # Not by the lane's number: after a remainder LLVM would not know that neighbours read neighbouring memory.
         own = {O.THREAD: thread, O.WORKGROUP: self.number}
-        return Lane(self.frame, lambda opcode, axis: own.get(opcode) or usual(opcode, axis), group=GROUP)
+        lane = Lane(self.frame, lambda opcode, axis: own.get(opcode) or usual(opcode, axis), group=GROUP)
+        if self.locals:
+            lane.locals = {a.name: self._own(a, thread) for a in self.frame.program.local}
+        return lane
+
+    def _own(self, array: LocalArray, thread: str) -> str:
+        first = self.w(f"mul nsw i64 {thread}, {array.size}")
+        return self.w.element(self.locals[array.name], memory_type(array.dtype), first)
+
+    def begin(self) -> None:
+        """Gives each thread its local arrays."""
+
+        def body(thread: str, _: list[str]) -> list[str]:
+            self.lane(thread).clear_locals()
+            return []
+
+        if self.locals:
+            self.w.loop("0", self.threads, "1", [], body)
 
     def fetch(self, lane: Lane, thread: str, value: int) -> str:
         """A value of an earlier piece, for a thread."""
@@ -151,6 +173,8 @@ class _Workgroup:
                 self.each_thread(piece.instructions)
             elif piece.instruction.opcode is O.LOOP:
                 self._loop(piece)
+            elif piece.instruction.opcode is O.WHILE:
+                self._while(piece)
             else:
                 self._if(piece)
         if moves:
@@ -178,6 +202,23 @@ class _Workgroup:
         d = block.argument_types[0]
         less = "slt" if d.is_signed else "ult"
         self.w.loop(start, stop, step, [], body, counter=register_type(d), less=less, flags="")
+
+    def _while(self, whole: Whole) -> None:
+        i, w = whole.instruction, self.w
+        (block,) = i.blocks
+        for argument, result in zip(block.arguments, i.results, strict=True):
+            self.arrays[result] = self.array(argument)
+        on = ~block.yields[0]  # whether to go on, kept beside what is carried
+        self.each_thread((), list(zip((on, *block.arguments), i.operands, strict=True)))
+        head, inside, done = w.label("head"), w.label("body"), w.label("done")
+        w.jump(head)
+        w.place(head)
+        w.branch(self.load(on, "0"), inside, done)
+        w.place(inside)
+        self.run(whole.bodies[0], list(zip((on, *block.arguments), block.yields, strict=True)))
+        w.jump(head)
+        w.looped()
+        w.place(done)
 
     def _if(self, whole: Whole) -> None:
         i, w = whole.instruction, self.w
@@ -212,17 +253,6 @@ def _crossing(pieces: Sequence[Piece | Whole]) -> frozenset[int]:
     return frozenset(values)
 
 
-def _zero(w: Writer, memory: str, array: SharedArray) -> None:
-    """Fills a shared array with what Atlas says it begins with."""
-    t = memory_type(array.dtype)
-
-    def body(place: str, _: list[str]) -> list[str]:
-        w.do(f"store {t} zeroinitializer, ptr {w.element(memory, t, place)}, align {array.dtype.itemsize}")
-        return []
-
-    w.loop("0", str(array.size), "1", [], body)
-
-
 def workgroup_body(w: Writer, program: Program, variant: Variant) -> None:
     """Workgroups from begin to end."""
     frame = open_frame(w, program, variant)
@@ -234,13 +264,17 @@ def workgroup_body(w: Writer, program: Program, variant: Variant) -> None:
     kept = _crossing(pieces)
     anywhere = definitions(i for i in program.body.walk() if i.opcode in _ANYWHERE)
 
+    local = {a.name: w.alloca(memory_type(a.dtype), a.size * size) for a in program.local}
+
     def one(number: str, _: list[str]) -> list[str]:
         first = w(f"mul nsw i64 {number}, {size}")
         rest = w(f"sub nsw i64 {lanes}, {first}")
         threads = w.intrinsic("llvm.smin.i64", "i64", ("i64", rest), ("i64", str(size)))
         for array in program.shared:
-            _zero(w, frame.memory[array.name], array)
+            zero_fill(w, frame.memory[array.name], array)
         group = _Workgroup(w, frame, number, first, threads, size, anywhere, kept)
+        group.locals.update(local)
+        group.begin()
         group.run(pieces)
         return []
 

@@ -112,6 +112,10 @@ class Writer:
         """The address of pointer[position]."""
         return self(f"getelementptr inbounds {type_}, ptr {pointer}, i64 {position}")
 
+    def looped(self) -> None:
+        """Notes a loop that was written by hand inside of the innermost one."""
+        self._loops += 1
+
     def loop(
         self,
         start: str,

@@ -137,7 +137,8 @@ def _atomics() -> dict[tuple[Opcode, DType], str]:
     table[O.ATOMIC_ADD, f32] = "atomic_add_{buffer}({position}, {value})"
     exchanged = "atomicExchange(&{buffer}[{position}], bitcast<u32>({value}))"
     table[O.ATOMIC_EXCHANGE, f32] = f"bitcast<f32>({exchanged})"
-    return table
+    compared = "atomic_compare_exchange_{buffer}({position}, {expected}, {value})"
+    return table | spell({O.ATOMIC_COMPARE_EXCHANGE: compared}, (i32, u32))
 
 
 def _vectors() -> tuple[dict, dict, dict, dict]:
@@ -231,8 +232,12 @@ def _element_type(b: BufferDeclaration, vectors: Mapping[DType, str], types: Map
     if b.vector:
         return vectors[b.dtype]
     if b.atomic:
-        return "atomic<i32>" if b.dtype == i32 else "atomic<u32>"
+        return _atomic_type(b.dtype)
     return "u32" if b.dtype in PACKED else types[b.dtype]
+
+
+def _atomic_type(d: DType) -> str:
+    return "atomic<i32>" if d == i32 else "atomic<u32>"
 
 
 def _declare(
@@ -247,7 +252,9 @@ def _declare(
         access = "read" if b.access is Access.READ else "read_write"
         kind = _element_type(b, vectors, types)
         lines.append(f"@group(0) @binding({k}) var<storage, {access}> {b.name}: array<{kind}>;")
-    lines += [f"var<workgroup> {s.name}: array<{types[s.dtype]}, {s.size}>;" for s in d.shared]
+    for s in d.shared:
+        kind = _atomic_type(s.dtype) if s.atomic else types[s.dtype]
+        lines.append(f"var<workgroup> {s.name}: array<{kind}, {s.size}>;")
     return lines
 
 
@@ -340,6 +347,11 @@ def wgsl(
         atomic_loads=LOADS | ATOMIC_LOADS,
         atomic_stores=STORES | ATOMIC_STORES,
         atomics=_atomics(),
+        shared_atomic_loads=ATOMIC_LOADS,
+        shared_atomic_stores=ATOMIC_STORES,
+        shared_atomics=_atomics(),
+        while_="while {condition} {{",
+        array="var {name}: array<{type}, {size}>;",
         helpers=functions(),
         hidden={f32: "hidden_f32({0})", f64: "hidden_f64({0})"},
         packed=PACKED,

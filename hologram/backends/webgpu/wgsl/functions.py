@@ -249,9 +249,21 @@ def functions() -> dict[tuple[object, DType], str]:
     texts[O.TRUNC, f64], texts[O.ROUND, f64] = TRUNCATED_F64, ROUNDED_F64
     texts["hidden", f32], texts["hidden", f64] = HIDDEN_F32, HIDDEN_F64
     texts[O.ATOMIC_ADD, f32] = ATOMIC_ADD_F32
+    for d in (i32, u32):
+        texts[O.ATOMIC_COMPARE_EXCHANGE, d] = ATOMIC_COMPARE_EXCHANGE.replace("TYPE", TYPES[d])
     return texts
 
 
+# The weak exchange may fail though it found what was expected.
+ATOMIC_COMPARE_EXCHANGE = """fn atomic_compare_exchange_{buffer}(position: u32, expected: TYPE, value: TYPE) -> TYPE {{
+    var old = expected;
+    loop {{
+        let result = atomicCompareExchangeWeak(&{buffer}[position], expected, value);
+        old = result.old_value;
+        if (result.exchanged || old != expected) {{ break; }}
+    }}
+    return old;
+}}"""
 ATOMIC_ADD_F32 = """fn atomic_add_{buffer}(position: u32, value: f32) -> f32 {{
     var old = atomicLoad(&{buffer}[position]);
     loop {{

@@ -1,0 +1,354 @@
+"""`@hg.kernel`: functions that run once for each point of a grid, on the device where their arrays are."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property, update_wrapper
+from typing import Any, cast, overload
+
+import numpy as np
+
+from hologram.atlas.program import Access, Program
+from hologram.foundation.config import config
+from hologram.foundation.dtypes import DType
+from hologram.foundation.errors import KernelError, ShapeError, TraceError, UnsupportedDType
+from hologram.foundation.frozen import frozen
+from hologram.kernels import python_form
+from hologram.kernels.compiling import Compiled, Parameter, compiled, parameters_of, settled
+from hologram.kernels.grid import lanes
+from hologram.kernels.language import ArrayType
+from hologram.kernels.source import read
+from hologram.machine.layout import Layout
+from hologram.machine.plan import Given, Plan, Step
+from hologram.runtime.dispatch import Dispatch, tracing
+from hologram.runtime.engine import Engine
+from hologram.runtime.launches import checks, recognition
+from hologram.runtime.launches.launcher import Structure
+from hologram.runtime.launches.recording import Recording, launching
+from hologram.runtime.launches.validation import cache_key, fitted, sizes
+from hologram.runtime.memory.buffer import Buffer
+from hologram.runtime.memory.view import LARGE, LINE, View, overlaps
+
+MOST_LANES = 2**40
+MOST_AXIS = 2**31 - 1  # what hg.index() counts in
+NOTHING: Mapping[str, Any] = {}
+_recordings, _tracers = Recording.open, Dispatch.tracers
+
+
+class Kernel:
+    """A function as a kernel; `kernel[shape](*arguments)` runs it once for each point of a grid of that shape.
+
+    Arrays are Tensors or Buffers of one executor, with the dtype and the number of axes that the annotations say;
+    numbers are Python's. What two points of the grid write to one element, one of them wins.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        around: Mapping[str, Any] = NOTHING,
+        workgroup: tuple[int, ...] | None = None,
+    ) -> None:
+        update_wrapper(self, function)
+        # Annotations that are kept as text are read now, while the names around the function are known.
+        self.annotations = settled(function, around)
+        self.function: Any = function
+        self.workgroup = workgroup
+        self.name: str = getattr(function, "__name__", "kernel")
+        self._compiled: dict[int, Compiled] = {}
+        self._launchers: dict[Any, Launcher] = {}
+
+    @property
+    def python(self) -> PythonForm:
+        """The function itself: `kernel.python[shape](*arguments)` runs it point by point, with bounds checked.
+
+        Breakpoints and prints work in it. Arrays are Tensors, Buffers or NumPy's, and are changed in place.
+        """
+        return PythonForm(self)
+
+    @cached_property
+    def parameters(self) -> dict[str, Parameter]:
+        """What each argument is, by its annotation; raises KernelError."""
+        return parameters_of(read(self.function), self.annotations)
+
+    def compiled(self, rank: int) -> Compiled:
+        """The kernel for grids of `rank` axes; raises KernelError, which names the line."""
+        known = self._compiled.get(rank)
+        if known is None:
+            known = self._compiled[rank] = compiled(self.function, self.parameters, rank, self.workgroup)
+        return known
+
+    def program(self, rank: int = 1) -> Program:
+        """The Atlas program for grids of `rank` axes."""
+        return self.compiled(rank).program
+
+    def __getitem__(self, shape: int | Sequence[int]) -> Launcher:
+        """The kernel on a grid: a number of points, or one for each axis."""
+        launcher = self._launchers.get(shape) if type(shape) in (int, tuple) else None
+        if launcher is None:
+            grid = _grid(self, shape)
+            kind = PythonLauncher if config.kernels == "python" else Launcher
+            launcher = self._launchers.setdefault(grid, kind(self, grid))
+            if len(self._launchers) > 256:
+                self._launchers.clear()
+            if type(shape) in (int, tuple):
+                self._launchers[shape] = launcher
+        return launcher
+
+    def __call__(self, *arguments: Any) -> Any:
+        raise KernelError(
+            f"{self.name}: a kernel runs on a grid: write {self.name}[shape](...); a function that kernels "
+            "call stands under @hg.func"
+        )
+
+    def __repr__(self) -> str:
+        return f"<kernel {self.name}>"
+
+
+@overload
+def kernel(function: Callable[..., Any]) -> Kernel: ...
+@overload
+def kernel(*, workgroup: int | tuple[int, ...] | None = None) -> Callable[[Callable[..., Any]], Kernel]: ...
+
+
+def kernel(function: Any = None, *, workgroup: Any = None) -> Any:
+    """Makes a function a kernel, which runs once for each point of a grid: `step[u.shape](u, out, 0.1)`.
+
+    Every argument has an annotation: `hg.Array[hg.f32, 2]` of an array with two axes, a dtype of a number. The body
+    is Python: see the tutorial, docs/kernels.md. It is read when the kernel first runs; what it takes from around the
+    function is constant from then on.
+
+    `workgroup` is how many points of the grid, along each axis, make a workgroup, whose lanes share memory and wait
+    for one another: `@hg.kernel(workgroup=(16, 16))`.
+    """
+    around = sys._getframe(1).f_locals
+    if function is not None:
+        return Kernel(function, around)
+    sized = sizes(workgroup, "kernel: workgroup") if workgroup is not None else None
+    if sized is not None and not (1 <= len(sized) <= 3 and all(sized)):
+        raise KernelError(f"kernel: a workgroup has 1 to 3 axes of at least 1, got {workgroup}")
+    return lambda one: Kernel(one, around, sized)
+
+
+def _grid(kernel: Kernel, shape: Any) -> tuple[int, ...]:
+    grid = sizes(shape, f"{kernel.name}: grid")
+    if not grid or 0 in grid:
+        raise ShapeError(f"{kernel.name}: a grid must have at least one point, got {shape}")
+    if math.prod(grid) >= MOST_LANES or max(grid) > MOST_AXIS:
+        raise ShapeError(
+            f"{kernel.name}: a grid must have fewer than 2^40 points, and 2^31 along an axis, got {grid}"
+        )
+    return grid
+
+
+class Launcher:
+    """A kernel on a grid of one shape."""
+
+    __slots__ = ("grid", "kernel", "written")
+
+    def __init__(self, kernel: Kernel, grid: tuple[int, ...]) -> None:
+        self.kernel = kernel
+        self.grid = grid
+        self.written: tuple[int, ...] | None = None  # the arguments that it writes, once it is compiled
+
+    def __call__(self, *arguments: Any) -> None:
+        """Runs the kernel; raises KernelError, ShapeError, UnsupportedDType, BufferFreed."""
+        for first in arguments:
+            if isinstance(first, (View, Buffer)):
+                if _tracers or self.written is None:
+                    break
+                places: list[Any] = []
+                engine: Any = first.executor
+                structure = self._known(engine, arguments, places)
+                if structure is None:
+                    break
+                if not _recordings or launching(structure, places):
+                    structure.launch(places)
+                return
+        self._run(arguments)
+
+    def _known(self, engine: Engine, arguments: Sequence[Any], places: list[Any]) -> Structure | None:
+        """What is kept for arguments that lie like these; puts where they lie into a list."""
+        key = self._key(engine, arguments, places)
+        structure = None if key is None else engine.structures.get(key)
+        return (
+            engine.of_numbers(structure, places) if structure is not None and structure.values else structure
+        )
+
+    def _run(self, arguments: Sequence[Any]) -> None:
+        """A call that nothing is known about yet."""
+        if tracing() is not None:
+            raise TraceError(f"{self.kernel.name}: a kernel cannot be called while a function is traced")
+        made = self.kernel.compiled(len(self.grid))
+        self.written = tuple(
+            k for k, b in zip(made.buffers, made.program.buffers, strict=True) if b.access is not Access.READ
+        )
+        engine, given = self._checked(arguments)
+        views = [given[k] for k in made.buffers]
+        staged = engine._staged(made.program, views)
+        checks.check_apart(made.program, views)
+        for k, view in zip(made.buffers, staged, strict=True):
+            given[k] = view
+        places: list[Any] = []
+        structure = self._known(engine, given, places)
+        if structure is None:
+            structure = self._prepared(engine, made, given)
+            places = []
+            engine.described(given, [], places)
+        if not _recordings or launching(structure, places):
+            structure.launch(places)
+        if staged is not views:
+            engine._written_back(made.program, staged, views)
+
+    def _checked(self, arguments: Sequence[Any]) -> tuple[Engine, list[Any]]:
+        """Whose memory the arguments are, and arguments as the annotations say: views, and Python's numbers."""
+        name, parameters = self.kernel.name, self.kernel.parameters
+        _counted(self.kernel, arguments)
+        engine: Any = next((x.executor for x in arguments if isinstance(x, (View, Buffer))), None)
+        given = [
+            _argument(engine, f"{name}, {label}", parameter, x)
+            for (label, parameter), x in zip(parameters.items(), arguments, strict=True)
+        ]
+        if engine is None:
+            raise TypeError(f"{name}: an array must be among the arguments, it says where to run")
+        return engine, given
+
+    def _prepared(self, engine: Engine, made: Compiled, given: Sequence[Any]) -> Structure:
+        """Prepares a launch, and keeps it for arguments that lie alike.
+
+        Floats are told at each call where the device takes them so; each other number is part of the launch.
+        """
+        parameters = [*self.kernel.parameters.values()]
+        views = [given[k] for k in made.buffers]
+        made.check(engine.limits.shared_bytes, engine.limits.max_workgroup_threads)
+        told = engine.bound.told
+        floats = {k for k, x in enumerate(given) if type(x) is float and parameters[k] in told}
+        scalars = []
+        for argument, axis in made.scalars:
+            if argument is None:
+                scalars.append(self.grid[axis or 0])
+            elif axis is not None:
+                scalars.append(given[argument].shape[axis])
+            else:
+                x = given[argument]
+                scalars.append(Given.of(x, argument) if argument in floats else x)
+        grid = lanes(self.grid, made.workgroup)
+        step = Step(made.program, tuple(range(len(views))), tuple(scalars), grid)
+        plan = Plan((step,))
+        if not any(type(x) is Given for x in scalars):  # a tuned kernel knows no number that changes
+            apart = not any(overlaps(a, b) for k, a in enumerate(views) for b in views[:k])
+            plan = recognition.chosen(step, [v.size for v in views], engine.target, apart)
+        layouts = [x.layout.placed(engine._alignment)[0] if isinstance(x, View) else None for x in given]
+        values = tuple(k for k, x in enumerate(given) if type(x) in (bool, float) and k not in floats)
+        plan = _renumbered(plan, made.buffers, len(given))
+        structure = engine.bound.structure(plan, engine._nbytes(layouts), (), values)
+        known: Any = self._key(engine, given, [])
+        if known is not None and values:
+            first = engine.structures.get(known)
+            if first is None or first.values != values:
+                first = engine.structures.keep(known, structure)
+            known = (first, *[cache_key(given[k]) for k in values])
+        return structure if known is None else engine.structures.keep(known, structure)
+
+    def _key(self, engine: Engine, arguments: Sequence[Any], places: list[Any]) -> tuple[Any, ...] | None:
+        """What a launch depends on of its arguments; None where they cannot be launched, or not without a check."""
+        key: list[Any] = [self]
+        if not engine.described(arguments, key, places):
+            return None
+        for j in self.written or ():
+            layout, place = key[j + 1], places[j]
+            if type(layout) is not Layout:
+                return None
+            nbytes = layout.reach_bytes
+            if nbytes >= LARGE:
+                key.append(place % LINE)
+            for k in range(len(places)):
+                other = key[k + 1]
+                if k != j and type(other) is Layout and -nbytes < place - places[k] < other.reach_bytes:
+                    if other is not layout or places[k] != place:
+                        return None
+                    key.append((j, k))
+        return tuple(key)
+
+
+@frozen
+class PythonForm:
+    """A kernel as the function that it is."""
+
+    kernel: Kernel
+
+    def __getitem__(self, shape: int | Sequence[int]) -> PythonLauncher:
+        return PythonLauncher(self.kernel, _grid(self.kernel, shape))
+
+
+class PythonLauncher(Launcher):
+    """A kernel as the function that it is, on a grid of one shape."""
+
+    __slots__ = ()
+
+    def __call__(self, *arguments: Any) -> None:
+        """Runs the function for each point in row-major order; raises BoundsError and what the function raises."""
+        kernel = self.kernel
+        _counted(kernel, arguments)
+        held: list[Any] = []
+        for (label, parameter), x in zip(kernel.parameters.items(), arguments, strict=True):
+            who = f"{kernel.name}, {label}"
+            given = (
+                x if isinstance(x, np.ndarray) else _argument(getattr(x, "executor", None), who, parameter, x)
+            )
+            if isinstance(given, np.ndarray):
+                _check_host(who, parameter, given)
+            held.append(np.array(cast(Any, x).to_numpy()) if isinstance(given, View) else given)
+        python_form.run(kernel.function, kernel.parameters, self.grid, kernel.workgroup, held)
+        for before, now in zip(arguments, held, strict=True):
+            if isinstance(before, (View, Buffer)):
+                executor: Any = before.executor
+                whole = before if isinstance(before, View) else executor.as_tensor(before)
+                executor.copy(executor.tensor(now), whole)
+
+
+def _renumbered(plan: Plan, buffers: Sequence[int], count: int) -> Plan:
+    """A plan whose operands are a kernel's arguments, and whose scratch comes behind all of these."""
+    places = dict(enumerate(buffers))
+    beyond = count - len(buffers)
+    steps = tuple(
+        Step(s.kernel, tuple(places.get(k, k + beyond) for k in s.operands), s.scalars, s.grid)
+        for s in plan.steps
+    )
+    return Plan(steps, plan.scratch)
+
+
+def _check_host(who: str, parameter: Parameter, given: np.ndarray) -> None:
+    wanted = parameter if isinstance(parameter, ArrayType) else None
+    if wanted is None or given.dtype != wanted.dtype.numpy or given.ndim != wanted.rank:
+        must = "be a number" if wanted is None else f"have dtype {wanted.dtype} and {wanted.rank} axes"
+        raise ShapeError(f"{who}: it must {must}, got an array of {given.dtype} with shape {given.shape}")
+
+
+def _counted(kernel: Kernel, arguments: Sequence[Any]) -> None:
+    names = kernel.parameters
+    if len(arguments) != len(names):
+        raise TypeError(
+            f"{kernel.name}: takes {len(names)} arguments ({', '.join(names)}), got {len(arguments)}"
+        )
+
+
+def _argument(engine: Engine | None, who: str, parameter: Parameter, given: Any) -> Any:
+    """One argument, checked."""
+    if isinstance(parameter, ArrayType):
+        if isinstance(given, np.ndarray):
+            raise TypeError(f"{who}: an array on a device is needed, got NumPy's: hg.asarray copies it there")
+        if engine is None or not isinstance(given, (View, Buffer)):
+            raise TypeError(f"{who}: a Tensor or Buffer is needed, got {type(given).__name__}")
+        view = checks.view(engine, who, given)
+        if view.dtype is not parameter.dtype:
+            raise UnsupportedDType(f"{who}: the dtype must be {parameter.dtype}, got {view.dtype}")
+        if len(view.shape) != parameter.rank:
+            raise ShapeError(f"{who}: it must have {parameter.rank} axes, got shape {view.shape}")
+        return view
+    assert isinstance(parameter, DType)
+    number = given.item() if isinstance(given, np.generic) else given
+    if not isinstance(number, (bool, int, float)):
+        raise TypeError(f"{who}: a number is needed, got {type(given).__name__}")
+    return fitted(number, parameter, who)

@@ -1,0 +1,232 @@
+"""What a kernel can call: a table from functions to what they compute."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any
+
+from hologram.atlas.opcodes import Opcode
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import DType
+from hologram.kernels import functions, language, memory
+from hologram.kernels.values import Array, Literal, Number, Several, Static, several, spelled
+
+O = Opcode
+Statements = Any  # of statements.py, which imports this
+CAST_TYPES: Mapping[type, DType] = functions.CASTS
+
+
+def call(c: Statements, function: Any, node: ast.Call) -> Any:
+    """What a call gives."""
+    if isinstance(function, language.Func):
+        return _inlined(c, function, node)
+    handler = _table().get(id(function)) if not isinstance(function, DType) else None
+    if handler is not None:
+        return handler(c, node, *_arguments(c, node))
+    dtype = c.dtype_of(function)
+    if dtype is not None:
+        return _cast(c, dtype, node, *_arguments(c, node))
+    known = functions.named().get(id(function))
+    if known is not None:
+        kind, opcode, _ = known
+        family = _FAMILIES[kind]
+        return family(c, node, opcode, *_arguments(c, node))
+    name = getattr(function, "__name__", repr(function))
+    hint = "; put @hg.func above it" if type(function).__name__ == "function" else ""
+    raise c.refuse(node, f"{name} cannot be called in a kernel{hint}")
+
+
+def _arguments(c: Statements, node: ast.Call) -> list[Any]:
+    if node.keywords:
+        raise c.refuse(node, "it takes no arguments by name in a kernel")
+    return [*c.tuple_(ast.copy_location(ast.Tuple(node.args, ast.Load()), node)).items]
+
+
+def _inlined(c: Statements, function: language.Func, node: ast.Call) -> Any:
+    positional = c.tuple_(ast.copy_location(ast.Tuple(node.args, ast.Load()), node)).items
+    named = {k.arg: c.expression(k.value) for k in node.keywords if k.arg is not None}
+    plain: Any = function.function
+    return c.inline(plain, c.bound(plain, node, positional, named), node)
+
+
+# Numbers.
+
+
+def _one(c: Statements, node: ast.Call, arguments: tuple[Any, ...], count: int = 1) -> None:
+    if len(arguments) != count:
+        raise c.refuse(node, f"it takes {count} argument{'s' * (count > 1)}, got {len(arguments)}")
+
+
+def _cast(c: Statements, dtype: DType, node: ast.Call, *arguments: Any) -> Any:
+    _one(c, node, arguments)
+    return _parts(c, node, arguments[0], lambda x: c.numbers.converted(c.plain(x, node), dtype))
+
+
+def _parts(c: Statements, node: ast.Call, x: Any, one: Callable[[Any], Any]) -> Any:
+    """Of a vector by its parts."""
+    if isinstance(x, Several) and x.names:
+        return x.remade([one(part) for part in x.items])
+    return one(c.plain(x, node))
+
+
+def _float(c: Statements, node: ast.Call, opcode: Opcode, *arguments: Any) -> Any:
+    _one(c, node, arguments)
+
+    def one(x: Number | Literal) -> Number:
+        dtype = c.numbers.dtype(x)
+        value = c.numbers.converted(x, dtype if dtype.is_float else dtypes.f32).value
+        return Number(c.b.emit(opcode, value.dtype, value))
+
+    return _parts(c, node, arguments[0], one)
+
+
+def _number(c: Statements, node: ast.Call, opcode: Opcode, *arguments: Any) -> Any:
+    _one(c, node, arguments)
+
+    def one(x: Number | Literal) -> Number | Literal:
+        if isinstance(x, Literal):
+            return Literal(abs(x.number))
+        if x.dtype.kind == "bool":
+            raise c.refuse(node, "abs takes numbers, got bool")
+        return Number(c.b.emit(opcode, x.dtype, x.value), positive=x.dtype.is_float)
+
+    return _parts(c, node, arguments[0], one)
+
+
+def _fold(c: Statements, node: ast.Call, opcode: Opcode, *arguments: Any) -> Any:
+    if len(arguments) == 1 and isinstance(arguments[0], Several):
+        arguments = arguments[0].items
+    if len(arguments) < 2:
+        raise c.refuse(
+            node, "it takes at least 2 numbers in a kernel: reductions of arrays are written as loops"
+        )
+    result = c.plain(arguments[0], node)
+    for following in arguments[1:]:
+        result = c.numbers.extreme(opcode, result, c.plain(following, node))
+    return result
+
+
+def _whole(c: Statements, node: ast.Call, opcode: Opcode, *arguments: Any) -> Any:
+    _one(c, node, arguments)
+    x = c.plain(arguments[0], node)
+    if not c.numbers.dtype(x).is_float:
+        return x
+    value = c.numbers.value(x)
+    return Number(c.b.emit(opcode, value.dtype, value).to(dtypes.i32))
+
+
+def _power(c: Statements, node: ast.Call, opcode: Opcode, *arguments: Any) -> Any:
+    _one(c, node, arguments, 2)
+    return c.operate(ast.Pow, *arguments, node)
+
+
+_FAMILIES: dict[str, Callable[..., Any]] = {
+    "float": _float,
+    "number": _number,
+    "fold": _fold,
+    "whole": _whole,
+    "power": _power,
+}
+
+
+# Words of the language, and Python's own that mean something when compiling.
+
+
+def _grid(word: str) -> Callable[..., Any]:
+    def handler(c: Statements, node: ast.Call, *arguments: Any) -> Any:
+        numbers = c.grid.numbers(word)
+        if numbers is None:
+            raise c.refuse(node, f"hg.{word}() needs a kernel with workgroups: @hg.kernel(workgroup=64)")
+        if not arguments:
+            return numbers[0] if len(numbers) == 1 else several(tuple, numbers)
+        axis = arguments[0]
+        if not isinstance(axis, Literal) or not 0 <= axis.number < len(numbers):
+            raise c.refuse(node, f"an axis must be a number below {len(numbers)}, got {spelled(axis)}")
+        return numbers[int(axis.number)]
+
+    return handler
+
+
+def _static(c: Statements, node: ast.Call, *arguments: Any) -> Any:
+    _one(c, node, arguments)
+    return arguments[0]
+
+
+def _known(function: Callable[..., Any]) -> Callable[..., Any]:
+    """One of Python's functions on what is known when compiling."""
+
+    def handler(c: Statements, node: ast.Call, *arguments: Any) -> Any:
+        try:
+            result = function(*[_python(c, x, node) for x in arguments])
+            shown = tuple(result) if isinstance(result, (enumerate, zip, reversed)) else result
+        except (TypeError, ValueError) as error:
+            raise c.refuse(node, str(error)) from None
+        return c.wrapped(shown, node)
+
+    return handler
+
+
+def _python(c: Statements, value: Any, node: ast.Call) -> Any:
+    if isinstance(value, Literal):
+        return value.number
+    if isinstance(value, Static):
+        return value.value
+    if isinstance(value, Several):
+        return tuple(_python(c, x, node) for x in value.items)
+    raise c.refuse(node, f"it must be known when the kernel is compiled, got {spelled(value)}")
+
+
+def _length(c: Statements, node: ast.Call, *arguments: Any) -> Any:
+    _one(c, node, arguments)
+    if isinstance(arguments[0], Array) and arguments[0].shape:
+        return arguments[0].shape[0]
+    return Literal(len(c.items(arguments[0], node)))
+
+
+def _sum(c: Statements, node: ast.Call, *arguments: Any) -> Any:
+    _one(c, node, arguments)
+    total: Any = Literal(0)
+    for x in c.items(arguments[0], node):
+        total = c.operate(ast.Add, total, x, node)
+    return total
+
+
+def _where(c: Statements, node: ast.Call, *arguments: Any) -> Any:
+    _one(c, node, arguments, 3)
+    condition = c.numbers.truth(c.plain(arguments[0], node))
+    if isinstance(condition, Literal):
+        return arguments[1] if condition.number else arguments[2]
+    return c.select(condition.value, arguments[1], arguments[2], node)
+
+
+def _ignored(c: Statements, node: ast.Call, *arguments: Any) -> Any:
+    """`print`: the Python form prints."""
+    return Static(None)
+
+
+HANDLERS: list[tuple[Any, Callable[..., Any]]] = [
+    (language.index, _grid("index")),
+    (language.grid_size, _grid("grid_size")),
+    (language.thread_index, _grid("thread_index")),
+    (language.workgroup_index, _grid("workgroup_index")),
+    (language.static, _static),
+    *memory.HANDLERS,
+    (print, _ignored),
+    (len, _length),
+    (sum, _sum),
+    (range, _known(range)),
+    (enumerate, _known(enumerate)),
+    (zip, _known(zip)),
+    (reversed, _known(reversed)),
+]
+
+
+@cache
+def _table() -> dict[int, Callable[..., Any]]:
+    """By the id of each function."""
+    table = {id(function): handler for function, handler in HANDLERS}
+    for where in functions.CHOICES:
+        table[id(where)] = _where
+    return table

@@ -1,0 +1,360 @@
+"""Expressions of a kernel: one method for each kind of node, found in a table."""
+
+from __future__ import annotations
+
+import ast
+import types
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from hologram.atlas.builder import Value
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import DType
+from hologram.kernels import calls, memory
+from hologram.kernels.numbers import OPERATORS
+from hologram.kernels.scope import Scope
+from hologram.kernels.values import (
+    Array,
+    Literal,
+    Method,
+    Number,
+    Several,
+    Static,
+    Unset,
+    leaves,
+    several,
+    spelled,
+)
+
+_NUMBERS = (bool, int, float)
+
+
+class Expressions(Scope):
+    """Evaluates expressions to values."""
+
+    def expression(self, node: ast.expr) -> Any:
+        """What an expression is; raises KernelError where a kernel has no such expression."""
+        handler = EXPRESSIONS.get(type(node))
+        if handler is None:
+            raise self.refuse(node, f"{_words(node)} has no meaning in a kernel")
+        with self.at(node):
+            return handler(self, node)
+
+    def number(self, node: ast.expr, what: str = "a number") -> Number | Literal:
+        return self.plain(self.expression(node), node, what)
+
+    def wrapped(self, value: Any, node: ast.AST) -> Any:
+        """A Python object as a value of the kernel."""
+        if isinstance(value, _NUMBERS):
+            return Literal(value)
+        if isinstance(value, np.generic):
+            dtype = dtypes.dtype(value.dtype)
+            return Number(self.b.constant(value.item(), dtype))
+        if isinstance(value, tuple):
+            return several(tuple, [self.wrapped(x, node) for x in value])
+        if isinstance(value, np.ndarray) or hasattr(value, "__dlpack__"):
+            raise self.refuse(
+                node, "an array must be an argument of the kernel: it may change after compiling"
+            )
+        return Static(value)
+
+    # Names and constants.
+
+    def constant(self, node: ast.Constant) -> Any:
+        if isinstance(node.value, complex):
+            raise self.refuse(node, "complex numbers have no meaning in a kernel")
+        return Literal(node.value) if isinstance(node.value, _NUMBERS) else Static(node.value)
+
+    def name(self, node: ast.Name) -> Any:
+        value = self.env.get(node.id)
+        if isinstance(value, Unset):
+            raise self.refuse(node, value.why)
+        if value is not None:
+            return value
+        if node.id in self.local_names:
+            raise self.refuse(node, f"{node.id} is used before it is assigned")
+        return self.wrapped(self.source.resolve(node), node)
+
+    def tuple_(self, node: ast.Tuple | ast.List) -> Several:
+        items: list[Any] = []
+        for x in node.elts:
+            if isinstance(x, ast.Starred):
+                items += self.items(self.expression(x.value), x)
+            else:
+                items.append(self.expression(x))
+        return several(tuple, items)
+
+    def items(self, value: Any, node: ast.AST) -> tuple[Any, ...]:
+        """The parts of a tuple or vector."""
+        if isinstance(value, Several):
+            return value.items
+        raise self.refuse(node, f"a tuple or vector is needed, got {spelled(value)}")
+
+    # Operators.
+
+    def binary(self, node: ast.BinOp) -> Any:
+        return self.operate(type(node.op), self.expression(node.left), self.expression(node.right), node)
+
+    def operate(self, kind: type[ast.AST], a: Any, b: Any, node: ast.AST) -> Any:
+        """`a kind b`, of numbers, and of vectors by their parts."""
+        if kind not in OPERATORS:
+            raise self.refuse(node, f"{kind.__name__} has no meaning in a kernel")
+        vectors = [x for x in (a, b) if isinstance(x, Several)]
+        if vectors:
+            like = vectors[0]
+            if any(x.kind is tuple or x.kind is not like.kind or not like.names for x in vectors):
+                raise self.refuse(node, f"{OPERATORS[kind].sign} of {spelled(a)} and {spelled(b)}")
+            count = len(like.items)
+            x, y = ((v.items if isinstance(v, Several) else (v,) * count) for v in (a, b))
+            return like.remade([self.operate(kind, p, q, node) for p, q in zip(x, y, strict=True)])
+        with self.at(node):
+            return self.numbers.binary(kind, self.plain(a, node), self.plain(b, node))
+
+    def unary(self, node: ast.UnaryOp) -> Any:
+        value = self.expression(node.operand)
+        if isinstance(node.op, ast.Not):
+            truth = self.numbers.truth(self.plain(value, node))
+            return Literal(not truth.number) if isinstance(truth, Literal) else Number(~truth.value)
+        if isinstance(node.op, ast.UAdd):
+            return value
+        if isinstance(value, Several) and value.names and isinstance(node.op, ast.USub):
+            return value.remade([self.numbers.negative(self.plain(x, node)) for x in value.items])
+        one = self.plain(value, node)
+        return self.numbers.negative(one) if isinstance(node.op, ast.USub) else self.numbers.inverted(one)
+
+    def boolean(self, node: ast.BoolOp) -> Number | Literal:
+        """`and`, `or`: what stands behind is computed in any case, unless it has effects; the result is a bool."""
+        decisive = isinstance(node.op, ast.Or)
+        result: Number | Literal = Literal(not decisive)
+        for operand in node.values:
+            if isinstance(result, Literal):
+                if result.number is decisive:
+                    return result
+                result = self.numbers.truth(self.number(operand))
+                continue
+            result = self._further(result.value, operand, decisive)
+        return result
+
+    def _further(self, so_far: Value, operand: ast.expr, decisive: bool) -> Number | Literal:
+        if not has_calls(operand):
+            truth = self.numbers.truth(self.number(operand))
+            if isinstance(truth, Literal):
+                return truth if truth.number is decisive else Number(so_far)
+            return Number(so_far | truth.value if decisive else so_far & truth.value)
+        found = self.either(
+            ~so_far if decisive else so_far,
+            lambda: self.numbers.truth(self.number(operand)),
+            lambda: Literal(decisive),
+            operand,
+        )
+        return self.numbers.truth(found)
+
+    def either(
+        self, condition: Value, then: Callable[[], Any], orelse: Callable[[], Any], node: ast.AST
+    ) -> Any:
+        """The value of one of two sides, of which only one runs."""
+        name = f"$value{id(node)}"
+
+        def keep(side: Callable[[], Any]) -> Callable[[], None]:
+            def kept() -> None:
+                value = side()  # which may put other variables in the place of these
+                self.env[name] = value
+
+            return kept
+
+        self.branch(condition, keep(then), keep(orelse), node)
+        return self.env.pop(name)
+
+    def compare(self, node: ast.Compare) -> Number | Literal:
+        """One comparison, or a chain of them: all must hold."""
+        left = self.expression(node.left)
+        result: Number | Literal = Literal(True)
+        for op, right_node in zip(node.ops, node.comparators, strict=True):
+            right = self.expression(right_node)
+            one = self._comparison(type(op), left, right, node)
+            if isinstance(one, Literal):
+                if not one.number:
+                    return one
+            else:
+                result = one if isinstance(result, Literal) else Number(result.value & one.value)
+            left = right
+        return result
+
+    def _comparison(self, kind: type[ast.AST], a: Any, b: Any, node: ast.AST) -> Any:
+        if isinstance(a, (Static, Array)) or isinstance(b, (Static, Array)):
+            x, y = (v.value if isinstance(v, Static) else v for v in (a, b))
+            same = x is y or (isinstance(a, Static) and isinstance(b, Static) and x == y)
+            answers = {ast.Is: same, ast.Eq: same, ast.IsNot: not same, ast.NotEq: not same}
+            if kind in answers:
+                return Literal(answers[kind])
+        if kind not in OPERATORS:
+            raise self.refuse(node, f"{_words(node, kind)} has no meaning in a kernel")
+        return self.numbers.binary(kind, self.plain(a, node), self.plain(b, node))
+
+    def conditional(self, node: ast.IfExp) -> Any:
+        """`a if c else b`: without a branch where both sides are cheap and have no effects."""
+        condition = self.numbers.truth(self.number(node.test))
+        if isinstance(condition, Literal):
+            return self.expression(node.body if condition.number else node.orelse)
+        if has_calls(node.body) or has_calls(node.orelse):
+            then, orelse = (lambda: self.expression(node.body)), (lambda: self.expression(node.orelse))
+            return self.either(condition.value, then, orelse, node)
+        return self.select(condition.value, self.expression(node.body), self.expression(node.orelse), node)
+
+    def select(self, condition: Value, a: Any, b: Any, node: ast.AST) -> Any:
+        """One of two values without a branch."""
+        if isinstance(a, Several) and isinstance(b, Several) and len(a.items) == len(b.items):
+            pairs = zip(a.items, b.items, strict=True)
+            return a.remade([self.select(condition, x, y, node) for x, y in pairs])
+        with self.at(node):
+            return self.numbers.selected(condition, self.plain(a, node), self.plain(b, node))
+
+    # Parts.
+
+    def attribute(self, node: ast.Attribute) -> Any:
+        owner = self.expression(node.value)
+        if isinstance(owner, Array):
+            return self._of_array(owner, node)
+        if isinstance(owner, Several):
+            if node.attr in owner.names:
+                return owner.items[owner.names.index(node.attr)]
+            return Method(owner, node.attr)
+        if isinstance(owner, Static):
+            try:
+                return self.wrapped(getattr(owner.value, node.attr), node)
+            except AttributeError as error:
+                raise self.refuse(node, str(error)) from None
+        raise self.refuse(node, f"{spelled(owner)} has no {node.attr}")
+
+    def _of_array(self, array: Array, node: ast.Attribute) -> Any:
+        if node.attr == "shape":
+            return several(tuple, array.shape)
+        if node.attr == "ndim":
+            return Literal(len(array.shape))
+        if node.attr == "dtype":
+            return Static(array.dtype)
+        if node.attr == "size":
+            size: Any = Literal(1)
+            for n in array.shape:
+                size = self.numbers.binary(ast.Mult, size, n)
+            return size
+        raise self.refuse(node, f"an array in a kernel has shape, ndim, size and dtype, not {node.attr}")
+
+    def subscript(self, node: ast.Subscript) -> Any:
+        owner = self.expression(node.value)
+        if isinstance(owner, Array):
+            return Number(self.load(owner, self.position(owner, node)))
+        if isinstance(owner, Several):
+            return owner.items[self.part(owner, node)]
+        if isinstance(owner, Static):
+            index = self.expression(node.slice)
+            if isinstance(index, Literal):
+                return self.wrapped(owner.value[index.number], node)
+        raise self.refuse(node, f"{spelled(owner)} has no elements")
+
+    def part(self, owner: Several, node: ast.Subscript) -> int:
+        """Which part of a tuple or vector is meant."""
+        index = self.number(node.slice, "a number that is known when the kernel is compiled")
+        if not isinstance(index, Literal) or not isinstance(index.number, int):
+            raise self.refuse(
+                node.slice, f"a part of a tuple must be known when compiling, got {spelled(index)}"
+            )
+        if not -len(owner.items) <= index.number < len(owner.items):
+            raise self.refuse(
+                node.slice, f"{spelled(owner)} has {len(owner.items)} parts, got {index.number}"
+            )
+        return index.number % len(owner.items)
+
+    def position(self, array: Array, node: ast.Subscript) -> Value:
+        """Where in memory an element lies."""
+        if isinstance(node.slice, ast.Slice):
+            raise self.refuse(
+                node.slice, f"{array.called}[...] is one element: slices have no meaning in a kernel"
+            )
+        return self.place_of(array, self.expression(node.slice), node)
+
+    def place_of(self, array: Array, index: Any, node: ast.AST) -> Value:
+        """Where in memory the element of an index lies, in row-major order."""
+        indices = index.items if isinstance(index, Several) else (index,)
+        if len(indices) != len(array.shape):
+            raise self.refuse(
+                node,
+                f"{array.called} has {len(array.shape)} axes, got an index of {len(indices)}: {spelled(index)}",
+            )
+        with self.at(node):
+            place: Value | None = None
+            for axis, i in enumerate(indices):
+                one = self._along(array, axis, self.plain(i, node, "an integer"), node)
+                if place is None:
+                    place = one
+                else:
+                    place = place * self.numbers.place(array.shape[axis]) + one
+            return self.b.constant(0, dtypes.index) if place is None else place
+
+    def _along(self, array: Array, axis: int, i: Number | Literal, node: ast.AST) -> Value:
+        dtype = self.numbers.dtype(i)
+        if not dtype.is_integer:
+            raise self.refuse(node, f"an index of {array.called} must be an integer, got {spelled(i)}")
+        length = array.shape[axis]
+        if isinstance(i, Literal):
+            end = length.number if isinstance(length, Literal) else None
+            if i.number < 0 or (end is not None and i.number >= end):
+                raise self.refuse(
+                    node,
+                    f"index {i.number} of {array.called} is outside of axis {axis}: indices count from 0",
+                )
+        return self.numbers.place(i)
+
+    def load(self, array: Array, place: Value) -> Value:
+        return memory.load(self.b, array, place)
+
+    # Calls.
+
+    def call(self, node: ast.Call) -> Any:
+        called = self.expression(node.func)
+        if isinstance(called, Method):
+            raise self.refuse(node, f"{spelled(called.owner)} has no {called.name}")
+        if not isinstance(called, Static):
+            raise self.refuse(node, f"{spelled(called)} is no function")
+        return calls.call(self, called.value, node)
+
+    def dtype_of(self, value: Any) -> DType | None:
+        found = calls.CAST_TYPES.get(value) if isinstance(value, type) else value
+        return found if isinstance(found, DType) else None
+
+    def inline(self, function: types.FunctionType, values: Mapping[str, Any], node: ast.AST) -> Any:
+        raise NotImplementedError  # of Statements
+
+    local_names: frozenset[str] = frozenset()
+
+
+def has_calls(node: ast.expr) -> bool:
+    """Whether an expression may have effects, or cost much."""
+    return any(isinstance(x, ast.Call) for x in ast.walk(node))
+
+
+def _words(node: ast.AST, kind: type[ast.AST] | None = None) -> str:
+    """A node in words: `a ListComp` as `ListComp`."""
+    return f"`{ast.unparse(node).splitlines()[0][:40]}` ({(kind or type(node)).__name__})"
+
+
+def whole(value: Any) -> bool:
+    """Whether all of a value's parts are known when the kernel is compiled."""
+    return all(isinstance(leaf, (Literal, Static)) for leaf in leaves(value))
+
+
+EXPRESSIONS: dict[type[ast.AST], Callable[[Expressions, Any], Any]] = {
+    ast.Constant: Expressions.constant,
+    ast.Name: Expressions.name,
+    ast.Tuple: Expressions.tuple_,
+    ast.BinOp: Expressions.binary,
+    ast.UnaryOp: Expressions.unary,
+    ast.BoolOp: Expressions.boolean,
+    ast.Compare: Expressions.compare,
+    ast.IfExp: Expressions.conditional,
+    ast.Attribute: Expressions.attribute,
+    ast.Subscript: Expressions.subscript,
+    ast.Call: Expressions.call,
+}

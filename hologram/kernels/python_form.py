@@ -1,0 +1,236 @@
+"""A kernel as the Python function that it is: run point by point on NumPy's arrays, with bounds checked.
+
+The function's code is its own, so breakpoints and prints work. What its names stand for is replaced where Python's
+own would compute something else: functions of numbers, and dtypes, which convert as kernels do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from types import CellType, FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from hologram.atlas.arithmetic import COMPUTE, convert
+from hologram.atlas.opcodes import Opcode
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import DType
+from hologram.foundation.errors import BoundsError
+from hologram.kernels import functions
+from hologram.kernels.language import ArrayType, Lane, running
+from hologram.kernels.meeting import Meeting
+
+Parameter = ArrayType | DType
+
+
+class Checked:
+    """An array that refuses what is no index of it."""
+
+    __slots__ = ("array", "name")
+
+    def __init__(self, name: str, array: np.ndarray) -> None:
+        self.name = name
+        self.array = array
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.array.shape
+
+    @property
+    def ndim(self) -> int:
+        return self.array.ndim
+
+    @property
+    def size(self) -> int:
+        return self.array.size
+
+    @property
+    def dtype(self) -> DType:
+        return dtypes.dtype(self.array.dtype)
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.array[self.place(index, "reads")]
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self.array[self.place(index, "writes")] = value
+
+    def place(self, index: Any, does: str) -> tuple[int, ...]:
+        """The index, if it is one; raises BoundsError."""
+        given = index if isinstance(index, tuple) else (index,)
+        shape = self.array.shape
+        whole = all(isinstance(i, (int, np.integer)) and not isinstance(i, bool) for i in given)
+        if (
+            not whole
+            or len(given) != len(shape)
+            or not all(0 <= i < n for i, n in zip(given, shape, strict=True))
+        ):
+            at = running.lane.index if running.lane is not None else "?"
+            shown = ", ".join(map(str, given))
+            raise BoundsError(
+                f"{self.name}[{shown}] {does} outside of shape {shape}, at index {at} of the grid"
+            )
+        return given
+
+    def __repr__(self) -> str:
+        return f"{self.name}: {self.array!r}"
+
+
+class Cast:
+    """A dtype in the Python form: it converts, as it does in a kernel."""
+
+    def __init__(self, dtype: DType) -> None:
+        self.dtype = dtype
+
+    def __call__(self, x: Any) -> Any:
+        if hasattr(x, "NAMES"):  # a vector
+            return type(x)(*[self(part) for part in x])
+        with np.errstate(all="ignore"):
+            if isinstance(x, int) and not isinstance(x, bool) and self.dtype.is_integer:
+                x = np.asarray(x % (1 << 64), np.uint64)  # of any size; it wraps
+            return convert(self.dtype, np.asarray(x))[()]
+
+    def __eq__(self, other: object) -> bool:
+        return (other.dtype if isinstance(other, Cast) else other) == self.dtype
+
+    def __hash__(self) -> int:
+        return hash(self.dtype)
+
+
+def run(
+    function: Any,
+    parameters: Mapping[str, Parameter],
+    grid: tuple[int, ...],
+    workgroup: tuple[int, ...] | None,
+    arguments: Sequence[Any],
+) -> None:
+    """Runs a kernel's function for each point of a grid, in row-major order; arrays are changed in place.
+
+    With workgroups one after the other runs, and its lanes take turns at barriers.
+    """
+    given = [
+        Checked(name, x) if isinstance(p, ArrayType) else Cast(p)(x)
+        for (name, p), x in zip(parameters.items(), arguments, strict=True)
+    ]
+    bound: dict[Any, Any] = {}
+
+    def rebound(one: Any) -> Callable[..., Any]:
+        if one not in bound:
+            bound[one] = _rebound(one)
+        return bound[one]
+
+    def one(here: Lane) -> None:
+        before = running.lane, running.rebound
+        running.lane, running.rebound, running.array = here, rebound, Checked
+        try:
+            with np.errstate(all="ignore"):
+                rebound(function)(*given)
+        finally:
+            running.lane, running.rebound = before
+
+    if workgroup is None:
+        for index in np.ndindex(*grid):
+            one(Lane(index, grid))
+        return
+    for group in np.ndindex(*(-(-n // size) for n, size in zip(grid, workgroup, strict=True))):
+        meeting = Meeting()
+        lanes = []
+        for thread in np.ndindex(*workgroup):
+            index = tuple(g * n + t for g, n, t in zip(group, workgroup, thread, strict=True))
+            if all(i < n for i, n in zip(index, grid, strict=True)):
+                lanes.append(partial(one, Lane(index, grid, thread, group, meeting)))
+        meeting.run(lanes)
+
+
+# What names stand for.
+
+
+def _rebound(function: Any) -> FunctionType:
+    """The same code, whose names stand for what they mean in a kernel."""
+    around = {name: meaning(value) for name, value in function.__globals__.items()}
+    for name, own in (("min", _smallest), ("max", _largest)):
+        around.setdefault(name, own)
+    cells = tuple(CellType(meaning(cell.cell_contents)) for cell in function.__closure__ or ())
+    return FunctionType(function.__code__, around, function.__name__, function.__defaults__, cells)
+
+
+class _Words:
+    """A module, whose functions of numbers and dtypes are those of kernels."""
+
+    def __init__(self, module: ModuleType) -> None:
+        self.module = module
+
+    def __getattr__(self, name: str) -> Any:
+        return meaning(getattr(self.module, name))
+
+
+def meaning(value: Any) -> Any:
+    """What an object around a kernel is in its Python form."""
+    if isinstance(value, ModuleType):
+        return _Words(value) if value.__name__ in ("hologram", "math", "numpy") else value
+    if isinstance(value, DType):
+        return Cast(value)
+    known = functions.named().get(id(value))
+    if known is not None:
+        return _FAMILIES[known[0]](known[1], value)
+    return _where if any(value is f for f in functions.CHOICES) else value
+
+
+def _float(opcode: Opcode, function: Any) -> Callable[[Any], Any]:
+    def apply(x: Any) -> Any:
+        if hasattr(x, "NAMES"):
+            return type(x)(*map(apply, x))
+        plain = not isinstance(x, np.generic)
+        dtype = dtypes.f64 if plain else dtypes.dtype(x.dtype)
+        dtype = dtype if dtype.is_float else dtypes.f32
+        result = COMPUTE[opcode](dtype, convert(dtype, np.asarray(x)))[()]
+        return float(result) if plain else result
+
+    return apply
+
+
+def _number(opcode: Opcode, function: Any) -> Callable[[Any], Any]:
+    return abs
+
+
+def _fold(opcode: Opcode, function: Any) -> Callable[..., Any]:
+    return _smallest if opcode is Opcode.MIN else _largest
+
+
+def _same(opcode: Opcode, function: Any) -> Callable[..., Any]:
+    return function
+
+
+def _smallest(*numbers: Any) -> Any:
+    return _extreme(numbers, lambda a, b: b < a)
+
+
+def _largest(*numbers: Any) -> Any:
+    return _extreme(numbers, lambda a, b: b > a)
+
+
+def _extreme(numbers: Sequence[Any], better: Callable[[Any, Any], Any]) -> Any:
+    """NaN if any is; the result has the dtype that all have in common."""
+    numbers = tuple(numbers[0]) if len(numbers) == 1 else numbers
+    result = numbers[0]
+    for x in numbers[1:]:
+        chosen = x if x != x or (result == result and better(result, x)) else result
+        result = chosen if isinstance(chosen, (int, float)) else (result + x).dtype.type(chosen)
+    return result
+
+
+def _where(condition: Any, a: Any, b: Any) -> Any:
+    return a if condition else b
+
+
+_FAMILIES: dict[str, Callable[[Opcode, Any], Callable[..., Any]]] = {
+    "float": _float,
+    "number": _number,
+    "fold": _fold,
+    "whole": _same,
+    "power": _same,
+}
