@@ -16,9 +16,9 @@ import torch
 import torch.distributed as dist
 from torch.utils import _pytree as pytree
 
+from hologram_torch.loading import NAME, whole
 from hologram_torch.tensors.memory import is_ours
 
-NAME = "hologram"
 # Collectives whose first argument takes the results, and gloo's names of them; what `send` is given stays as it is.
 WRITING = {
     name: name
@@ -134,16 +134,7 @@ for _name, _theirs in WRITING.items():
     setattr(HostGroup, _name, _collective(_theirs))
 
 
-def _open(store: Any, rank: int, size: int, timeout: timedelta) -> HostGroup:
+def opened(store: Any, rank: int, size: int, timeout: timedelta) -> HostGroup:
+    """A group, as torch.distributed asks for one of a backend."""
+    whole()
     return HostGroup(store, rank, size, timeout)
-
-
-def register() -> None:
-    """Makes the backend known; where PyTorch was built without torch.distributed or gloo there is none."""
-    if dist.is_available() and dist.is_gloo_available():
-        from hologram_torch import collectives  # noqa: F401  (operators that there are with torch.distributed alone)
-
-        dist.Backend.register_backend(NAME, _open, devices=["cpu", NAME])
-
-
-register()

@@ -68,10 +68,10 @@ def sharded(own: torch.nn.Module, x: torch.Tensor, y: torch.Tensor, device: torc
 
 def work(rank: int, folder: str) -> None:
     os.environ |= {"MASTER_ADDR": "127.0.0.1", "HOLOGRAM_CPU_THREADS": "1"}
-    import hologram_torch  # noqa: F401  (in the process that was started)
+    from hologram_torch.device.devices import devices  # (in the process that was started)
 
     dist.init_process_group("hologram", init_method=f"file://{folder}/meeting", rank=rank, world_size=2)
-    device = torch.device("hologram", rank % torch.accelerator.device_count())
+    device = torch.device("hologram", rank % len(devices.places))
     torch.accelerator.set_device_index(device.index)
     parallel = torch.nn.parallel.DistributedDataParallel(model().to(device), bucket_cap_mb=0.0005)
     x, y = (t[rank::2].to(device) for t in batch())
