@@ -26,5 +26,7 @@ flexible.settle()
 keep_parameters()
 door.become(module)
 if torch.distributed.is_available():
-    from hologram_torch import collectives  # noqa: F401  (operators that there are with torch.distributed alone)
+    from hologram_torch import distributed
+
+    distributed.register()
 whole.loaded = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -42,6 +43,15 @@ def _converts(self: Any, *args: Any, **kwargs: Any) -> bool:
         return False
 
 
+class AlsoOurs(list[str]):
+    """Types of devices that a backend of torch.distributed takes, and the device where it is the accelerator."""
+
+    def __iter__(self) -> Iterator[str]:
+        yield from super().__iter__()
+        if accelerator.current() is not None:
+            yield NAME
+
+
 _kept = (Hooks(), Guard(), torch.library.Library("_", "IMPL"))  # PyTorch holds no reference
 _setup_privateuseone_for_python_backend(NAME, door, *_kept[:2])
 _kept[2].fallback(any_operator, "PrivateUse1")
@@ -63,4 +73,9 @@ whole.before(torch.UntypedStorage, NAME, lambda *args, **kwargs: True)
 
 if torch.distributed.is_available() and torch.distributed.is_gloo_available():
     _open = later("hologram_torch.distributed", "opened")
-    torch.distributed.Backend.register_backend(NAME, _open, devices=["cpu", NAME])
+    _backends: Any = torch.distributed.Backend
+    _backends.register_backend(NAME, _open, devices=["cpu", NAME])
+    _backends.default_device_backend_map[NAME] = (
+        "gloo"  # where none is named, PyTorch looks for one of its own
+    )
+    _backends.backend_capability["gloo"] = AlsoOurs(_backends.backend_capability["gloo"])
