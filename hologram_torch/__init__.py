@@ -1,9 +1,31 @@
-"""PyTorch on any GPU: `import hologram_torch`, then `model.to("hologram")`."""
+"""PyTorch on any GPU: `model.to("hologram")`.
 
-from hologram_torch import requirement  # noqa: F401,I001  before what needs it
-from hologram_torch import registration  # noqa: F401
-from hologram_torch import aten  # noqa: F401
-from hologram_torch import autocast, distributed, functional, nn, utils  # noqa: F401
-from hologram_torch.custom_op import custom_op
+`import torch` makes the device known where hologram is installed, as `import hologram_torch` does. What computes is
+loaded when the device is first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from hologram_torch import (
+    registration,  # noqa: F401
+    requirement,  # noqa: F401  before what needs it
+)
+from hologram_torch.loading import whole
+
+if TYPE_CHECKING:
+    from hologram_torch import distributed, functional, nn, utils
+    from hologram_torch.custom_operator import custom_op
 
 __all__ = ["custom_op", "distributed", "functional", "nn", "utils"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__ and name not in ("autocast", "aten", "module"):
+        raise AttributeError(f"hologram_torch has no {name}")
+    whole()
+    if name == "custom_op":
+        return import_module("hologram_torch.custom_operator").custom_op
+    return import_module(f"hologram_torch.{name}")

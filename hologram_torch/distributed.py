@@ -1,71 +1,74 @@
 """torch.distributed for tensors of the device: collectives of gloo on copies in host memory.
 
-    torch.distributed.init_process_group("hologram", ...)
+    torch.distributed.init_process_group()          # or "hologram", "gloo", "cpu:gloo,hologram:gloo"
 
-Tensors of the host take part as they are. A collective runs while the caller goes on, and its results are copied to the
-device as soon as they are there: DistributedDataParallel reduces a bucket while its backward pass computes the next.
+A group is PyTorch's own, with gloo behind it. What goes to the device in its collectives are the operators of `c10d`,
+which every way to a collective ends in: torch.distributed's functions, functional collectives, DistributedDataParallel
+in C++. Their kernels are here. A collective runs while the caller goes on, and its results are copied to the device as
+soon as they are there: DistributedDataParallel reduces a bucket while its backward pass computes the next.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 import torch.distributed as dist
+from torch._C._distributed_c10d import _create_work_from_future  # pyright: ignore
 from torch.utils import _pytree as pytree
 
+from hologram_torch.loading import NAME
 from hologram_torch.tensors.memory import is_ours
 
-NAME = "hologram"
-# Collectives whose first argument takes the results, and gloo's names of them; what `send` is given stays as it is.
-WRITING = {
-    name: name
-    for name in (
-        "allgather",
-        "_allgather_base",
-        "allreduce",
-        "allreduce_coalesced",
-        "alltoall",
-        "alltoall_base",
-        "broadcast",
-        "gather",
-        "recv",
-        "recv_anysource",
-        "reduce",
-        "reduce_scatter",
-        "_reduce_scatter_base",
-        "scatter",
-    )
-} | {
-    "all_gather_single": "_allgather_base",
-    "all_to_all_single": "alltoall_base",
-    "reduce_scatter_single": "_reduce_scatter_base",
+__all__ = ["opened"]
+
+HOST = torch.device("cpu")
+DEVICE = torch.device(NAME)
+c10d = torch.ops.c10d
+# Collectives, and whether they write to their first argument; what the others are given stays as it is.
+COLLECTIVES = {
+    c10d._allgather_base_: True,
+    c10d._reduce_scatter_base_: True,
+    c10d.allgather_: True,
+    c10d.allgather_coalesced_: True,
+    c10d.allgather_into_tensor_coalesced_: True,
+    c10d.allreduce_: True,
+    c10d.allreduce_coalesced_: True,
+    c10d.alltoall_: True,
+    c10d.alltoall_base_: True,
+    c10d.barrier: False,
+    c10d.broadcast_: True,
+    c10d.gather_: True,
+    c10d.recv_: True,
+    c10d.recv_any_source_: True,
+    c10d.reduce_: True,
+    c10d.reduce_scatter_: True,
+    c10d.reduce_scatter_tensor_coalesced_: True,
+    c10d.scatter_: True,
+    c10d.send: False,
 }
+_operations: Any = dist.ReduceOp.RedOpType
+AVERAGE = int(_operations.AVG)
+
+library = torch.library.Library("c10d", "IMPL")
 
 
-class Staged(dist.Work):
-    """A collective under way on the host, and what its results are to be copied to."""
-
-    def __init__(self, work: Any, results: Any, pairs: list[tuple[torch.Tensor, torch.Tensor]]) -> None:
-        super().__init__()
-        self._future = _future(work).then(lambda done: _copied(done, results, pairs))
-
-    def wait(self, timeout: timedelta | None = None) -> bool:
-        """Waits until the results are on the device; raises what the collective raised."""
-        self._future.wait()
-        return True
-
-    def is_completed(self) -> bool:
-        return self._future.done()
-
-    def get_future(self) -> Any:
-        return self._future
+def opened(store: Any, rank: int, size: int, timeout: timedelta) -> Any:
+    """What a group has for a device, as torch.distributed asks for it: gloo, which is given tensors of the host."""
+    return dist.ProcessGroupGloo(store, rank, size, timeout=timeout)
 
 
-def _future(work: Any) -> Any:
-    """A collective's own future; gloo's scattered reductions have none, and are waited for."""
+def _with_host(group: Any) -> None:
+    """Has a group take tensors of the host too, if it was made for the device alone."""
+    if HOST not in group._device_types:
+        group._register_backend(HOST, dist.ProcessGroup.BackendType.CUSTOM, group._get_backend(DEVICE))
+
+
+def _finished(work: Any) -> Any:
+    """A collective's own future; some of gloo's have none, and are waited for."""
     try:
         return work.get_future()
     except RuntimeError:
@@ -75,75 +78,85 @@ def _future(work: Any) -> Any:
         return done
 
 
-def _copied(done: Any, results: Any, pairs: list[tuple[torch.Tensor, torch.Tensor]]) -> Any:
-    done.value()  # raises what the collective did
-    with torch.no_grad():
-        for there, here in pairs:
-            there.copy_(here)
-    return pytree.tree_leaves(results)
+class Received(dist.Work):
+    """What came from whichever process: the one form of work that is asked from which, and by Python alone."""
+
+    under_way: ClassVar[set[Received]] = (
+        set()
+    )  # Python's part of an object that C++ has goes with the last reference
+
+    def __init__(self, work: Any, copied: Callable[[], Any]) -> None:
+        super().__init__()
+        self._work, self._copied = work, copied
+        self.under_way.add(self)
+
+    def wait(self, timeout: timedelta | None = None) -> bool:
+        """Waits until it is on the device."""
+        if self in self.under_way:
+            self._work.wait()
+            self._copied()
+            self.under_way.discard(self)
+        return True
+
+    def is_completed(self) -> bool:
+        return self._work.is_completed()
+
+    def _source_rank(self) -> int:
+        return self._work._source_rank()
+
+    source_rank = _source_rank
 
 
-class HostGroup(dist.ProcessGroup):
-    """A process group over gloo."""
+def _kernel(collective: Any, writes: bool) -> Callable[..., Any]:
+    operator = collective.default
+    names = [argument.name for argument in operator._schema.arguments]
+    group_at = names.index("process_group")
+    reduces = names.index("reduce_op") if "reduce_op" in names else None
+    alone = len(operator._schema.returns) == 1  # the Work, without the tensors
 
-    def __init__(self, store: Any, rank: int, size: int, timeout: timedelta) -> None:
-        super().__init__(rank, size)  # pyright: ignore[reportCallIssue]
-        self._gloo: Any = dist.ProcessGroupGloo(store, rank, size, timeout)
-
-    def getBackendName(self) -> str:  # noqa: N802  (torch.distributed asks by this name)
-        return NAME
-
-    # A group without a backend in C++ has no name there, and meshes of devices ask for it.
-
-    def _set_group_name(self, name: str) -> None:
-        self._name = name
-
-    @property
-    def group_name(self) -> Any:
-        return self._name
-
-    def barrier(self, *args: Any, **kwargs: Any) -> Any:
-        return self._gloo.barrier(*args, **kwargs)
-
-    def send(self, tensors: Any, *rest: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
-        return self._gloo.send([x.cpu() if is_ours(x) else x for x in tensors], *rest)
-
-
-def _collective(theirs: str) -> Callable[..., Any]:
-    """A collective that writes to its first argument."""
-
-    def run(self: HostGroup, results: Any, *rest: Any, **options: Any) -> Any:
-        staged: dict[int, torch.Tensor] = {}
+    def run(*given: Any) -> Any:
+        staged: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
 
         def down(x: torch.Tensor) -> torch.Tensor:
             if not is_ours(x):
                 return x
             if id(x) not in staged:
-                staged[id(x)] = x.cpu()
-            return staged[id(x)]
+                staged[id(x)] = (x, x.detach().cpu().contiguous())
+            return staged[id(x)][1]
 
-        given = pytree.tree_map_only(torch.Tensor, down, (results, *rest))
-        work = getattr(self._gloo, theirs)(*given, **options)
-        pairs = [(x, staged[id(x)]) for x in pytree.tree_leaves(results) if id(x) in staged]
-        return Staged(work, results, pairs) if staged else work
+        group = dist.ProcessGroup.unbox(given[group_at])
+        _with_host(group)
+        hosts = list(pytree.tree_map_only(torch.Tensor, down, given))
+        mean = reduces is not None and given[reduces].op() == AVERAGE
+        if reduces is not None:
+            hosts[reduces] = (
+                torch.classes.c10d.ReduceOp() if mean else given[reduces]
+            )  # a sum: gloo has no mean
+        results = operator(*hosts)
+        work = dist.Work.unbox(results if alone else results[-1])
+        wanted = [staged[id(x)] for x in pytree.tree_leaves(given[0]) if id(x) in staged] if writes else []
+        size = group.size() if mean else 1
+
+        def copied() -> list[torch.Tensor]:
+            with torch.no_grad():
+                for there, here in wanted:
+                    there.copy_(here.div_(size) if mean else here)
+            return [there for there, _ in wanted]
+
+        if wanted and collective is c10d.recv_any_source_:
+            work = Received(work, copied)
+        elif wanted:
+            work = _create_work_from_future(_finished(work).then(lambda done: (done.value(), copied())[1]))
+        return work.boxed() if alone else (given[0], work.boxed())
 
     return run
 
 
-for _name, _theirs in WRITING.items():
-    setattr(HostGroup, _name, _collective(_theirs))
-
-
-def _open(store: Any, rank: int, size: int, timeout: timedelta) -> HostGroup:
-    return HostGroup(store, rank, size, timeout)
-
-
 def register() -> None:
-    """Makes the backend known; where PyTorch was built without torch.distributed or gloo there is none."""
-    if dist.is_available() and dist.is_gloo_available():
-        from hologram_torch import collectives  # noqa: F401  (operators that there are with torch.distributed alone)
-
-        dist.Backend.register_backend(NAME, _open, devices=["cpu", NAME])
-
-
-register()
+    """Has the operators run so on the device; where PyTorch was built without torch.distributed there are none."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Warning only once for all operators", UserWarning)
+        for collective, writes in COLLECTIVES.items():
+            library.impl(
+                collective.default.name().partition("::")[2], _kernel(collective, writes), "PrivateUse1"
+            )

@@ -14,7 +14,7 @@ from torch.utils import _pytree as pytree
 from hologram.foundation.config import Config, config
 from hologram.runtime.dispatch import deferred
 from hologram_torch.kernels.operators import name_of
-from hologram_torch.kernels.registry import everything_else, register
+from hologram_torch.kernels.registry import register
 from hologram_torch.tensors.dtypes import host_tensor
 from hologram_torch.tensors.memory import hologram_tensor, is_ours
 
@@ -170,6 +170,3 @@ def on_host_by_design(*overloads: Any) -> None:
 
     for overload in overloads:
         register(name_of(overload), kernel(overload))
-
-
-everything_else.fallback(unknown, "PrivateUse1")

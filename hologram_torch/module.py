@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-import sys
-import types
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
-from hologram.foundation import lazy
 from hologram.frontend.executor import Executor
+from hologram_torch import amp
 from hologram_torch.device.devices import devices
 from hologram_torch.device.generator import (
     defaults,
@@ -38,15 +36,11 @@ from hologram_torch.device.streams import TimedEvent as Event
 from hologram_torch.fallback import Fallback, fallbacks
 from hologram_torch.tensors.dtypes import TORCH_DTYPES
 
-if TYPE_CHECKING:
-    from hologram_torch.compile import inductor
-else:
-    inductor = lazy.module("hologram_torch.compile.inductor")
-
 __all__ = [
     "Event",
     "Fallback",
     "Stream",
+    "amp",
     "current_device",
     "current_stream",
     "default_stream",
@@ -71,6 +65,7 @@ __all__ = [
     "memory_allocated",
     "memory_reserved",
     "memory_stats",
+    "memory_summary",
     "reset_peak_memory_stats",
     "seed",
     "seed_all",
@@ -89,7 +84,6 @@ def is_available() -> bool:
     return True
 
 
-CODEGENS = ("CppWrapperCodegen", "PythonWrapperCodegen", "Scheduling", "WrapperFxCodegen")
 _initialized = True  # asked by checkpoints, which then keep the state of random numbers
 
 
@@ -102,15 +96,13 @@ def init() -> None:
 
 
 def device_count() -> int:
-    """How many devices all backends have together."""
-    return len(devices.places)
+    """How many devices the backend has that is number 0's; numbers of other backends' come after these."""
+    return devices.count
 
 
 def __getattr__(name: str) -> Any:
     if name == "default_generators":  # asks which devices there are
         return tuple(defaults[index] for index in range(device_count()))
-    if name in CODEGENS:  # PyTorch's own compiler asks for them
-        return inductor.Refusal
     raise AttributeError(f"torch.hologram has no {name}")
 
 
@@ -180,8 +172,21 @@ def executor(device: Any = None) -> Executor:
 
 
 def memory_stats(device: Any = None) -> dict[str, int]:
-    """Bytes allocated, reserved and at most allocated; see Executor.memory_stats."""
-    return devices.executor(devices.index_of(device)).memory_stats()
+    """Bytes allocated, reserved and at most allocated, see Executor.memory_stats; also by torch.cuda's names."""
+    stats = devices.executor(devices.index_of(device)).memory_stats()
+    return stats | {
+        "allocated_bytes.all.current": stats["allocated"],
+        "allocated_bytes.all.peak": stats["peak"],
+        "reserved_bytes.all.current": stats["reserved"],
+    }
+
+
+def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
+    """What memory_stats says, in lines."""
+    stats = memory_stats(device)
+    titles = {"allocated": "held by tensors", "peak": "held at most", "reserved": "held from the device"}
+    lines = (f"{title:<21}{stats[key] / 2**20:12,.2f} MiB" for key, title in titles.items())
+    return "\n".join((f"memory of {get_device_name(device)}", *lines))
 
 
 def memory_allocated(device: Any = None) -> int:
@@ -234,8 +239,3 @@ def _is_in_bad_fork() -> bool:
 
 def _lazy_init() -> None:
     pass
-
-
-def itself() -> types.ModuleType:
-    """This module."""
-    return sys.modules[__name__]

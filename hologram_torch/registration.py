@@ -1,7 +1,8 @@
-"""Makes `hologram` a device of PyTorch's, on its key for other people's devices."""
+"""Makes `hologram` a device of PyTorch's, on its key for other people's devices; nothing that computes is loaded."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -9,10 +10,9 @@ from torch._C import _acc  # pyright: ignore
 from torch._C._autograd import DeviceType  # pyright: ignore
 from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
 
-from hologram_torch import accelerator, flexible, module
-from hologram_torch.device import current, generator, streams
-from hologram_torch.tensors import interchange, storages
-from hologram_torch.tensors.conversion import keep_parameters
+from hologram_torch import accelerator, stand_in
+from hologram_torch.door import door
+from hologram_torch.loading import NAME, any_operator, is_it, later, named, whole
 
 
 class Hooks(_acc.PrivateUse1Hooks):
@@ -35,15 +35,47 @@ class Guard(_acc.DeviceGuard):
         return DeviceType.PrivateUse1
 
 
-_kept = (Hooks(), Guard())  # PyTorch holds no reference
-_setup_privateuseone_for_python_backend("hologram", module.itself(), *_kept)
+def _converts(self: Any, *args: Any, **kwargs: Any) -> bool:
+    """Whether nn.Module.to goes to the device, which numbers name too; what it refuses it refuses itself."""
+    try:
+        return is_it(torch._C._nn._parse_to(*args, **kwargs)[0])  # pyright: ignore[reportAttributeAccessIssue]
+    except (TypeError, RuntimeError):
+        return False
 
-current.tell()
-for _class in (generator.Generator, streams.Stream, streams.Event):
-    setattr(torch, _class.__name__, _class)
+
+class AlsoOurs(list[str]):
+    """Types of devices that a backend of torch.distributed takes, and the device where it is the accelerator."""
+
+    def __iter__(self) -> Iterator[str]:
+        yield from super().__iter__()
+        if accelerator.current() is not None:
+            yield NAME
+
+
+_kept = (Hooks(), Guard(), torch.library.Library("_", "IMPL"))  # PyTorch holds no reference
+_setup_privateuseone_for_python_backend(NAME, door, *_kept[:2])
+_kept[2].fallback(any_operator, "PrivateUse1")
 for _name, _answer in accelerator.ANSWERS.items():
     setattr(torch._C, _name, _answer)
-storages.settle()
-interchange.settle()
-flexible.settle()
-keep_parameters()
+
+for _class, _ours, _default in (
+    (torch.Generator, is_it, "cpu"),
+    (torch.Stream, accelerator.is_meant, None),
+    (torch.Event, accelerator.is_meant, None),
+):
+    whole.door(torch, _class.__name__, stand_in.before_loading(_class, whole, _ours, _default))
+whole.before(torch.nn.Module, "to", _converts)
+whole.before(torch.nn.Module, "to_empty", named)
+whole.before(torch.nn.Module, NAME, lambda *args, **kwargs: True)
+for _name in ("__new__", "to"):
+    whole.before(torch.UntypedStorage, _name, named)
+whole.before(torch.UntypedStorage, NAME, lambda *args, **kwargs: True)
+
+if torch.distributed.is_available() and torch.distributed.is_gloo_available():
+    _open = later("hologram_torch.distributed", "opened")
+    _backends: Any = torch.distributed.Backend
+    _backends.register_backend(NAME, _open, devices=["cpu", NAME])
+    _backends.default_device_backend_map[NAME] = (
+        "gloo"  # where none is named, PyTorch looks for one of its own
+    )
+    _backends.backend_capability["gloo"] = AlsoOurs(_backends.backend_capability["gloo"])

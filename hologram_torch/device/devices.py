@@ -7,7 +7,8 @@ from typing import Any
 
 import torch
 
-from hologram.backends.registry import probes
+from hologram.backends.registry import probe, probes
+from hologram.foundation.config import config
 from hologram.foundation.errors import BackendUnavailable
 from hologram.foundation.frozen import frozen
 from hologram.frontend.executor import Executor
@@ -35,12 +36,17 @@ class _Currents(threading.local):
 
 
 class Devices:
-    """Every device of every backend, the chosen one first; each has one executor, shared with `hg`."""
+    """Every device of every backend, the chosen one first; each has one executor, shared with `hg`.
+
+    The first ones, `count` of them, are those of the chosen backend that no software emulates unless it is asked for:
+    a machine's own, each once. A card that another backend reaches too, and the CPU beside it, have numbers after them.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._chosen = selector.AUTO
         self._places: tuple[Place, ...] | None = None
+        self._count = 0
         self._executors: list[Executor | None] = []
         self._numbers: dict[Any, int] = {}  # of executors
         self.currents = _Currents()
@@ -55,10 +61,37 @@ class Devices:
                 chosen = selector.choose(self._chosen)
                 first = Place(chosen.name, chosen.index)
                 places = [Place(info.backend, info.index) for p in probes() for info in p.devices]
-                places.sort(key=lambda place: (place != first, place.backend != first.backend))
+                emulated = {
+                    Place(i.backend, i.index) for p in probes() for i in p.devices if i.limits.software
+                }
+
+                def rank(place: Place) -> tuple[bool, bool, bool]:
+                    return place != first, place.backend != first.backend, place in emulated
+
+                places.sort(key=rank)
+                self._count = sum(
+                    p.backend == first.backend and (p in emulated) == (first in emulated) for p in places
+                )
                 self._executors = [None] * len(places)
                 self._places = tuple(places)
         return self._places
+
+    @property
+    def count(self) -> int:
+        """How many devices the machine has, as others count: those of the chosen backend."""
+        return self._count if self.places else 0
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether the first device is a GPU, or one that HOLOGRAM_DEVICE or `choose` named; opens none."""
+        if self._chosen != selector.AUTO or config.device is not None:
+            return True
+        try:
+            chosen = selector.choose(self._chosen)
+        except BackendUnavailable:  # asked for and not here: whoever uses the device is told
+            return True
+        limits = probe(chosen.name).devices[chosen.index].limits
+        return not (limits.host_resident or limits.software)
 
     def choose(self, backend: str) -> None:
         """Makes a backend's device number 0; raises BackendUnavailable, or RuntimeError once one is in use."""

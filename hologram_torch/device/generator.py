@@ -20,7 +20,7 @@ import torch
 from hologram.opset.random import Key
 from hologram.runtime.launches.recording import spoil
 from hologram_torch.device.devices import devices
-from hologram_torch.device.stand_in import StandIn
+from hologram_torch.stand_in import StandIn
 
 LANES = 1 << 32  # elements of one draw that have numbers of their own
 WORDS = 1 << 64  # seeds there are, and offsets of each
@@ -237,14 +237,14 @@ def set_rng_state(new_state: torch.Tensor, device: Any = None) -> None:
 
 def get_rng_state_all() -> list[torch.Tensor]:
     """The states of all devices' streams."""
-    return [get_rng_state(index) for index in range(len(devices.places))]
+    return [get_rng_state(index) for index in range(devices.count)]
 
 
 def set_rng_state_all(new_states: list[torch.Tensor]) -> None:
     """Continues all devices' streams, each from its state."""
-    if len(new_states) != len(devices.places):
+    if len(new_states) != devices.count:
         raise RuntimeError(
-            f"hologram: there are {len(devices.places)} devices, got {len(new_states)} states of generators"
+            f"hologram: there are {devices.count} devices, got {len(new_states)} states of generators"
         )
     for index, state in enumerate(new_states):
         set_rng_state(state, index)

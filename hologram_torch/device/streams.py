@@ -15,17 +15,14 @@ import torch
 from torch._C._autograd import DeviceType  # pyright: ignore
 
 from hologram.frontend import stream as queue
+from hologram_torch.accelerator import is_meant
 from hologram_torch.device.devices import devices
-from hologram_torch.device.stand_in import StandIn
+from hologram_torch.stand_in import StandIn
 from hologram_torch.watch import unread
 
 KIND: Any = DeviceType.PrivateUse1
 TheirStream: Any = torch.Stream  # PyTorch's, whose signatures ours widen
 TheirEvent: Any = torch.Event
-
-
-def _is_ours(device: Any) -> bool:
-    return device is None or isinstance(device, int) or torch.device(device).type == "hologram"
 
 
 def synchronize(device: Any = None) -> None:
@@ -39,7 +36,7 @@ class Stream(TheirStream, metaclass=StandIn):
     """torch.Stream: of a device of hologram its queue, of others PyTorch's."""
 
     def __new__(cls, device: Any = None, *args: Any, **kwargs: Any) -> Any:
-        if not _is_ours(device):
+        if not is_meant(device):
             return TheirStream(device, *args, **kwargs)
         return _streams[devices.index_of(kwargs.get("device_index", device))]
 
@@ -105,7 +102,7 @@ class Event(TheirEvent, metaclass=StandIn):
     _timed: bool
 
     def __new__(cls, device: Any = None, **kwargs: Any) -> Any:
-        if not _is_ours(device):
+        if not is_meant(device):
             return TheirEvent(device, **kwargs)
         if kwargs.get("interprocess"):
             raise NotImplementedError("hologram: events are not shared between processes")

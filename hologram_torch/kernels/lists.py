@@ -27,6 +27,7 @@ from hologram_torch.kernels.results import write
 from hologram_torch.tensors.memory import hologram_tensor, spans
 
 Lists = list[list[Tensor]]
+PLAIN = (torch.Tensor, torch.nn.Parameter)
 MAX_KNOWN = 256  # calls that one function of lists is known for
 
 tracers = Dispatch.tracers
@@ -217,8 +218,13 @@ def wide(x: Tensor) -> Tensor:
 
 
 def alike(lists: Sequence[Sequence[torch.Tensor]]) -> bool:
-    """Whether lists have as many tensors of the device, of the same shapes and float dtypes; the first has some."""
+    """Whether lists have as many tensors of the device, of the same shapes and float dtypes; the first has some.
+
+    Distributed tensors and other subclasses have their own ways.
+    """
     first = lists[0]
+    if any(type(x) not in PLAIN for each in lists for x in each):
+        return False
     places = {x.device for each in lists for x in each}
     if len(places) != 1 or places.pop().type != "hologram" or not first:
         return False

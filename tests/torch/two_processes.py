@@ -1,8 +1,9 @@
-"""One of the processes of test_distributed: trains its half of the batch, on a device of its own."""
+"""One of the processes of test_distributed: trains its half of the batch in each way there is, as one process does."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import torch
 import torch.distributed as dist
 
 STEPS = 3
+State = dict[str, torch.Tensor]
 
 
 def model() -> torch.nn.Module:
@@ -21,70 +23,157 @@ def model() -> torch.nn.Module:
         torch.nn.Tanh(),
         torch.nn.Linear(16, 2),
     )
-    return torch.nn.Sequential(*layers)
+    return torch.nn.Sequential(*layers).double()
 
 
 def batch() -> tuple[torch.Tensor, torch.Tensor]:
     generator = torch.Generator().manual_seed(1)
-    return torch.randn(8, 6, generator=generator), torch.randn(8, 2, generator=generator)
+    return [torch.randn(8, n, generator=generator, dtype=torch.float64) for n in (6, 2)]  # pyright: ignore
 
 
 def train(trained: Any, x: torch.Tensor, y: torch.Tensor) -> None:
-    optimiser = torch.optim.SGD(trained.parameters(), lr=0.1, momentum=0.9)
+    optimiser = torch.optim.AdamW(trained.parameters(), lr=0.1)
     for _ in range(STEPS):
         optimiser.zero_grad()
         torch.nn.functional.mse_loss(trained(x), y).backward()
         optimiser.step()
 
 
-State = dict[str, torch.Tensor]
+def whole(own: torch.nn.Module) -> State:
+    """The parameters, each all of it, on the host."""
+    return {
+        n: (p.full_tensor() if hasattr(p, "full_tensor") else p).cpu() for n, p in own.state_dict().items()
+    }
 
 
-def fully_sharded(own: torch.nn.Module, x: torch.Tensor, y: torch.Tensor, device: torch.device) -> State:
-    """Trains a model whose parameters are distributed tensors; what becomes of them."""
-    from torch.distributed.device_mesh import init_device_mesh
-    from torch.distributed.fsdp import fully_shard
+class Each:
+    """The ways of training on several processes: what becomes of the parameters."""
 
-    mesh = init_device_mesh("hologram", (2,))
-    for layer in own.children():
-        if isinstance(layer, torch.nn.Linear):
-            fully_shard(layer, mesh=mesh)
-    train(fully_shard(own, mesh=mesh), x, y)
-    return {name: p.full_tensor().cpu() for name, p in own.named_parameters()}  # pyright: ignore
+    def __init__(self, device: torch.device, folder: str) -> None:
+        self.device, self.folder = device, folder
+        self.whole = [t.to(device) for t in batch()]
+        self.half = [t[dist.get_rank() :: 2].to(device) for t in batch()]
+
+    def data_parallel(self) -> State:
+        own = model().to(self.device)
+        train(torch.nn.parallel.DistributedDataParallel(own, bucket_cap_mb=0.0005), *self.half)
+        return whole(own)
+
+    def sharded(self) -> State:
+        """Parameters are parts of one flat tensor."""
+        from torch.distributed.fsdp import FullyShardedDataParallel
+
+        own = model().to(self.device)
+        trained = FullyShardedDataParallel(own, device_id=self.device, use_orig_params=True)
+        train(trained, *self.half)
+        with FullyShardedDataParallel.summon_full_params(trained):
+            return {
+                n.removeprefix("_fsdp_wrapped_module."): p.detach().cpu().clone()
+                for n, p in trained.named_parameters()
+            }
+
+    def fully_sharded(self) -> State:
+        """Parameters are distributed tensors, saved and loaded on the way by another way to shard."""
+        import torch.distributed.checkpoint
+        from torch.distributed.fsdp import fully_shard
+
+        own = model().to(self.device)
+        for layer in own.children():
+            if isinstance(layer, torch.nn.Linear):
+                fully_shard(layer)
+        train(fully_shard(own), *self.half)
+        checkpoint: Any = torch.distributed.checkpoint
+        checkpoint.save({"model": own.state_dict()}, checkpoint_id=f"{self.folder}/checkpoint")
+        again = self.by_columns(model().to(self.device))
+        state = again.state_dict()
+        checkpoint.load({"model": state}, checkpoint_id=f"{self.folder}/checkpoint")
+        again.load_state_dict(state)
+        return whole(again)
+
+    def by_columns(self, own: Any) -> Any:
+        from torch.distributed.device_mesh import init_device_mesh
+        from torch.distributed.tensor import Replicate
+        from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+
+        last = ColwiseParallel(output_layouts=Replicate())
+        plan: Any = {"0": ColwiseParallel(), "2": RowwiseParallel(), "4": last}
+        return parallelize_module(own, init_device_mesh("hologram", (2,)), plan)
+
+    def tensor_parallel(self) -> State:
+        """Layers are cut by columns and by rows; each process has all of the batch."""
+        own = self.by_columns(model().to(self.device))
+        train(own, *self.whole)
+        return whole(own)
 
 
-def sharded(own: torch.nn.Module, x: torch.Tensor, y: torch.Tensor, device: torch.device) -> State:
-    """Trains a model whose parameters are parts of one flat tensor; what becomes of them."""
-    from torch.distributed.fsdp import FullyShardedDataParallel
+FORMS = ("data_parallel", "sharded", "fully_sharded", "tensor_parallel")
 
-    trained = FullyShardedDataParallel(own, device_id=device, use_orig_params=True)
-    train(trained, x, y)
-    with FullyShardedDataParallel.summon_full_params(trained):
-        return {
-            n.removeprefix("_fsdp_wrapped_module."): p.detach().cpu().clone()
-            for n, p in trained.named_parameters()
-        }
+
+def collectives(device: torch.device) -> None:
+    """Each collective on tensors of the device, against what it says."""
+    import torch.distributed._functional_collectives as functional
+
+    rank, other = dist.get_rank(), 1 - dist.get_rank()
+    group: Any = dist.group.WORLD
+
+    def own(value: float = rank + 1.0) -> torch.Tensor:
+        return torch.full((4,), value, device=device)
+
+    def none() -> list[torch.Tensor]:
+        return [torch.zeros(4, device=device) for _ in range(2)]
+
+    def check(found: Sequence[torch.Tensor], *wanted: Sequence[float]) -> None:
+        assert [t.tolist() for t in found] == [list(w) for w in wanted]
+        assert all(t.device == device for t in found)
+
+    one, two, three = [1.0] * 4, [2.0] * 4, [3.0] * 4
+    for op, wanted in ((dist.ReduceOp.SUM, 3), (dist.ReduceOp.MAX, 2), (dist.ReduceOp.AVG, 1.5)):
+        x = own()
+        work: Any = dist.all_reduce(x, op=op, async_op=True)
+        assert work.get_future().wait()[0] is x
+        check([x], [wanted] * 4)
+    dist.all_gather(parts := none(), own())
+    check(parts, one, two)
+    dist.reduce_scatter(part := own(), [own(), own(0.0)])
+    check([part], three if rank == 0 else [0.0] * 4)
+    dist.broadcast(x := own(), 1)
+    check([x], two)
+    dist.scatter(part := own(), [own(5.0), own(6.0)] if rank == 0 else None)
+    check([part], [5.0 + rank] * 4)
+    dist.gather(own(), parts := none() if rank == 0 else None)
+    check(parts or [], *([one, two] if rank == 0 else []))
+    dist.all_to_all(parts := none(), [own(), own()])
+    check(parts, one, two)
+    if rank:
+        dist.send(own(), 0)
+    else:
+        x = own()
+        assert dist.recv(x) == 1  # from whichever
+        check([x], two)
+    posted = [dist.P2POp(dist.isend, own(), other), dist.P2POp(dist.irecv, x := own(0.0), other)]
+    for work in dist.batch_isend_irecv(posted):
+        work.wait()
+    check([x], [other + 1.0] * 4)
+    for _ in range(5):  # it once gave what it was given
+        check(functional.all_reduce_coalesced([own(), own(2.0)], "sum", group), three, [4.0] * 4)
+    check(functional.all_gather_single_coalesced([own(), own()], group), one + two, one + two)
+    check(functional.reduce_scatter_single_coalesced([own()], "sum", [0], group), three[:2])
+    check([functional.all_reduce(own(), "avg", group)], [1.5] * 4)
+    dist.all_reduce(x := torch.ones(2))
+    assert x.tolist() == [2, 2]
+    dist.barrier()
 
 
 def work(rank: int, folder: str) -> None:
-    os.environ |= {"MASTER_ADDR": "127.0.0.1", "HOLOGRAM_CPU_THREADS": "1"}
+    os.environ |= {"MASTER_ADDR": "127.0.0.1", "HOLOGRAM_CPU_THREADS": "1", "HOLOGRAM_BACKEND": "cpu"}
     import hologram_torch  # noqa: F401  (in the process that was started)
 
-    dist.init_process_group("hologram", init_method=f"file://{folder}/meeting", rank=rank, world_size=2)
-    device = torch.device("hologram", rank % torch.accelerator.device_count())
-    torch.accelerator.set_device_index(device.index)
-    parallel = torch.nn.parallel.DistributedDataParallel(model().to(device), bucket_cap_mb=0.0005)
-    x, y = (t[rank::2].to(device) for t in batch())
-    train(parallel, x, y)
-    for form in (sharded, fully_sharded):
-        found = form(model().to(device), x, y, device)
-        torch.save(found, Path(folder) / f"{rank}-{form.__name__}.pt")
-    gathered = [torch.zeros(1, device=device) for _ in range(2)]
-    dist.all_gather(gathered, torch.full((1,), float(rank), device=device))
-    assert [float(t) for t in gathered] == [0, 1]
-    both = torch.full((2,), rank + 1.0, device=device)
-    dist.all_reduce(both, op=dist.ReduceOp.MAX)
-    assert both.tolist() == [2, 2]
-    dist.barrier()
-    torch.save({n: p.cpu() for n, p in parallel.module.state_dict().items()}, Path(folder) / f"{rank}.pt")
-    dist.destroy_process_group()
+    device = torch.device("hologram", 0)
+    for name in (None, "hologram", "gloo"):
+        meeting = f"file://{folder}/meeting-{name}"
+        dist.init_process_group(name, init_method=meeting, rank=rank, world_size=2)
+        collectives(device)
+        for form in FORMS if name is None else ():
+            found: Callable[[], State] = getattr(Each(device, folder), form)
+            torch.save(found(), Path(folder) / f"{rank}-{form}.pt")
+        dist.destroy_process_group()

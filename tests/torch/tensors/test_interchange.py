@@ -13,13 +13,14 @@ import hologram as hg
 
 torch = pytest.importorskip("torch")
 import hologram_torch  # noqa: E402, F401
+from hologram_torch.device.devices import devices  # noqa: E402
 
 TAKERS: dict[str, Callable[[Any], Any]] = {
     "torch": torch.from_dlpack,
     "numpy": np.from_dlpack,
     "hologram": lambda x: hg.Executor(backend="cpu").from_dlpack(x),
 }
-DEVICES = range(torch.hologram.device_count())
+DEVICES = range(len(devices.places))
 
 
 @pytest.mark.parametrize("index", DEVICES)

@@ -10,8 +10,6 @@ from typing import Any, NoReturn
 from torch._inductor.codegen.common import DeviceOpOverrides, register_device_op_overrides
 from torch._inductor.codegen.wrapper import PythonWrapperCodegen
 
-import hologram_torch.compile.backend  # noqa: F401  whose rules keep the compiler from what runs beneath operators
-
 register_device_op_overrides("hologram", DeviceOpOverrides())
 
 

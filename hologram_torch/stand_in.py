@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -19,3 +20,16 @@ class StandIn(_Meta):
     def __subclasscheck__(self, other: type) -> bool:
         base = self.__base__
         return type.__subclasscheck__(self, other) if isinstance(base, StandIn) else issubclass(other, base)
+
+
+def before_loading(theirs: Any, load: Callable[[], Any], ours: Callable[[Any], bool], default: Any) -> type:
+    """Stands in the place of a class until all is loaded, which its first object of the device asks for."""
+    name = theirs.__name__
+
+    def new(cls: type, device: Any = default, *args: Any, **kwargs: Any) -> Any:
+        if not ours(device):
+            return theirs(*(() if device is default else (device,)), *args, **kwargs)
+        load()
+        return getattr(torch, name)(device, *args, **kwargs)
+
+    return StandIn(name, (theirs,), {"__new__": new, "__module__": "torch", "__doc__": theirs.__doc__})
