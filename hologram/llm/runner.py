@@ -3,63 +3,90 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from hologram.foundation.errors import ShapeError
-from hologram.foundation.frozen import frozen
 from hologram.frontend.executor import Executor
-from hologram.frontend.tensor import Tensor
 from hologram.llm import weights
 from hologram.llm.architecture import architecture
-from hologram.llm.decoder import Decoder
+from hologram.llm.decoder import CACHES, MOST_PIECE, Decoder, Text
 from hologram.llm.gguf import GGUF
-from hologram.llm.sampling import Sampler, Sampling
-from hologram.llm.tokenizer import Tokenizer
-
-LEAST_PIECE, MOST_PIECE = 16, 512  # tokens of a prompt that are computed together: powers of two between
-COPIED_BYTES = 64 << 20  # to measure the memory's bandwidth
-GREEDY = Sampling()
+from hologram.llm.sampling import GREEDY, Sampling
+from hologram.llm.tokenizer import Stream, Tokenizer
 
 
-@frozen
+@dataclass
 class Speed:
-    """How fast an answer was: tokens that were computed, seconds, and bytes that a token read of weights and cache."""
+    """How fast answers were: tokens that were computed, seconds, and bytes of weights and cache that were read.
 
-    prefill_tokens: int
-    prefill_s: float
-    decode_tokens: int
-    decode_s: float
-    token_bytes: int
+    A prompt's last token is decoded: the first of the answer comes with it.
+    """
+
+    prefill_tokens: int = 0
+    prefill_s: float = 0.0
+    decode_tokens: int = 0
+    decode_s: float = 0.0
+    decode_bytes: int = 0
 
     @property
     def prefill(self) -> float:
-        """Tokens of the prompt a second."""
+        """Tokens of prompts a second."""
         return self.prefill_tokens / self.prefill_s if self.prefill_s else 0.0
 
     @property
     def decode(self) -> float:
-        """Tokens of the answer a second."""
+        """Tokens of answers a second."""
         return self.decode_tokens / self.decode_s if self.decode_s else 0.0
 
     def share(self, bandwidth: float) -> float:
         """Of a memory's bandwidth (bytes/s), how much decoding used."""
-        return self.decode * self.token_bytes / bandwidth
+        return self.decode_bytes / self.decode_s / bandwidth if self.decode_s else 0.0
+
+
+class Writer:
+    """Text up to the first of some strings; what may be the beginning of one is held back."""
+
+    def __init__(self, stop: Sequence[str]) -> None:
+        self.stops, self.held, self.ended = [s for s in stop if s], "", False
+
+    def add(self, piece: str) -> str:
+        """What a further piece makes certain."""
+        text = self.held + piece
+        ends = [at for s in self.stops if (at := text.find(s)) >= 0]
+        if ends:
+            self.held, self.ended = "", True
+            return text[: min(ends)]
+        open_ = max((n for s in self.stops for n in range(1, len(s)) if text.endswith(s[:n])), default=0)
+        self.held = text[len(text) - open_ :]
+        return text[: len(text) - open_]
+
+
+class Answer(Text):
+    """What follows a prompt: up to `left` more tokens, as text."""
+
+    def __init__(self, number: int, prompt: list[int], sampling: Sampling, left: int) -> None:
+        super().__init__(prompt, sampling)
+        self.number, self.left = number, left
 
 
 class Runner:
     """A model of a GGUF file on a device.
 
-    `chat` answers what was said so far, `generate` goes on from a text; both give text as it comes, and leave in
-    `speed` how fast it went. What a prompt has in common with the one before is not computed again.
+    `chat` answers what was said so far, `generate` goes on from a text, `batch` does either for many prompts at once;
+    all give text as it comes, and leave in `speed` how fast it went. What a prompt of the first two has in common with
+    the one before is not computed again. Keys and values are kept as `cache` says: f32, f16, or i8 with scales.
 
     Raises FormatError for a file that is not what it says, ShapeError for a prompt that is empty or too long.
     """
 
-    def __init__(self, path: str | Path, executor: Executor, context: int | None = None) -> None:
+    def __init__(
+        self, path: str | Path, executor: Executor, context: int | None = None, cache: str = "f32"
+    ) -> None:
+        if cache not in CACHES:
+            raise ShapeError(f"chat: the cache must be one of {', '.join(CACHES)}, got {cache!r}")
         model = GGUF(path)
         self.architecture = architecture(model)
         self.tokenizer = Tokenizer(model)
@@ -69,9 +96,9 @@ class Runner:
             raise ShapeError(f"chat: the context must be 1 to the model's {trained} tokens, got {context}")
         self.context = trained if context is None else context
         loaded = weights.load(model, self.architecture, executor)
-        self.decoder = Decoder(self.architecture, loaded, executor, self.context)
-        self.past: list[int] = []  # the tokens whose keys and values are cached
-        self.speed = Speed(0, 0.0, 0, 0.0, 0)
+        self.decoder = Decoder(self.architecture, loaded, executor, self.context, cache)
+        self.past = Text([])
+        self.speed = Speed()
 
     def chat(
         self,
@@ -82,7 +109,8 @@ class Runner:
         stop: Sequence[str] = (),
     ) -> Iterator[str]:
         """The answer to messages ({"role": ..., "content": ...}), by the model's own template."""
-        return self._answer(self.tokenizer.conversation(messages), sampling, limit, stop)
+        answer = self._resumed(self._answer(0, self.tokenizer.conversation(messages), sampling, limit))
+        return (piece for _, piece in self._written([answer], stop, 1))
 
     def generate(
         self,
@@ -93,121 +121,121 @@ class Runner:
         stop: Sequence[str] = (),
     ) -> Iterator[str]:
         """How a text goes on, up to `limit` tokens or before the first of the strings `stop`."""
-        return self._answer(self.tokenizer.encode(prompt), sampling, limit, stop)
+        answer = self._resumed(self._answer(0, self.tokenizer.encode(prompt), sampling, limit))
+        return (piece for _, piece in self._written([answer], stop, 1))
 
-    def _answer(
-        self, prompt: list[int], sampling: Sampling, limit: int | None, stop: Sequence[str]
-    ) -> Iterator[str]:
-        if not prompt:
-            raise ShapeError("chat: a prompt must have at least one token, got none")
-        if len(prompt) >= self.context:
-            raise ShapeError(
-                f"chat: a prompt must be shorter than the context of {self.context}, got {len(prompt)} tokens"
-            )
-        room = self.context - len(prompt)
-        return until(self._text(prompt, sampling, room if limit is None else min(room, limit)), stop)
+    def batch(
+        self,
+        prompts: Sequence[str | Sequence[Mapping[str, str]]],
+        sampling: Sampling | Sequence[Sampling] = GREEDY,
+        *,
+        limit: int | None = None,
+        stop: Sequence[str] = (),
+        at_once: int = 16,
+    ) -> Iterator[tuple[int, str]]:
+        """The answers to many prompts, texts or messages, as (a prompt's number, a piece of its answer).
 
-    def _text(self, prompt: list[int], sampling: Sampling, limit: int) -> Iterator[str]:
-        stream = self.tokenizer.stream()
-        for token in self.tokens(prompt, sampling, limit):
-            text = stream.add(token)
-            if text:
-                yield text
+        A token of up to `at_once` answers is computed together; one that ends makes room for the next.
+        """
+        if at_once < 1:
+            raise ShapeError(f"batch: at_once must be at least 1, got {at_once}")
+        each = [sampling] * len(prompts) if isinstance(sampling, Sampling) else list(sampling)
+        if len(each) != len(prompts):
+            raise ShapeError(f"batch: {len(prompts)} prompts need as many samplings, got {len(each)}")
+        encode, converse = self.tokenizer.encode, self.tokenizer.conversation
+        tokens = [encode(p) if isinstance(p, str) else converse(p) for p in prompts]
+        answers = [self._answer(k, t, s, limit) for k, (t, s) in enumerate(zip(tokens, each, strict=True))]
+        return self._written(answers, stop, at_once)
 
-    def tokens(self, prompt: list[int], sampling: Sampling = GREEDY, limit: int = 1 << 62) -> Iterator[int]:
+    def tokens(
+        self, prompt: list[int], sampling: Sampling = GREEDY, limit: int | None = None
+    ) -> Iterator[int]:
         """The tokens that follow a prompt, up to one that ends texts."""
-        sampler, begun = Sampler(sampling), time.perf_counter()
-        logits, computed = self.prefill(prompt)
-        token = sampler(logits)
-        number, first, count = _number(token), time.perf_counter(), 0
-        try:
-            while count < limit and number not in self.tokenizer.ends:
-                yield number
-                count += 1
-                if count == limit:
-                    break
-                self.decoder.reserve(len(self.past) + 1)
-                logits = self.decoder.next(token)
-                self.past.append(number)
-                token = sampler(logits)
-                number = _number(token)
-        finally:
-            seconds = time.perf_counter() - first
-            self.speed = Speed(computed, first - begun, count, seconds, self._token_bytes())
+        answer = self._resumed(self._answer(0, prompt, sampling, limit))
+        return (token for _, token in self._decoded([answer], 1) if token is not None)
 
     def forget(self) -> None:
         """Has the next prompt be computed whole."""
-        self.past = []
+        self.past.known = 0
 
-    def prefill(self, prompt: list[int]) -> tuple[Tensor, int]:
-        """The logits behind a prompt, and how many tokens were computed."""
-        known = 0
-        while known < min(len(self.past), len(prompt) - 1) and self.past[known] == prompt[known]:
-            known += 1
-        capacity = self.decoder.capacity_for(min(self.context, len(prompt) + LEAST_PIECE))
-        last = _padded(min(len(prompt) - known, MOST_PIECE))
-        if last <= capacity < known + last:
-            known = capacity - last  # rather computed again than room made for what stands behind a prompt
-        computed = len(prompt) - known
-        self.past = prompt[:known]
-        while True:
-            piece = prompt[known : known + MOST_PIECE]
-            padded = _padded(len(piece))  # what stands behind a prompt is hidden until it is overwritten
-            self.decoder.reserve(max(capacity, known + padded))
-            tokens = np.zeros(padded, np.int32)
-            tokens[: len(piece)] = piece
-            logits, _ = self.decoder(self._whole(tokens), self._whole(known), self._whole(len(piece) - 1))
-            known += len(piece)
-            self.past += piece
-            if known == len(prompt):
-                self.executor.copy(self._whole(known), self.decoder.place)
-                return logits, computed
+    def _answer(self, number: int, prompt: list[int], sampling: Sampling, limit: int | None) -> Answer:
+        if not prompt:
+            raise ShapeError(f"chat: a prompt must have at least one token, got none as prompt {number}")
+        if len(prompt) >= self.context:
+            raise ShapeError(
+                f"chat: a prompt must be shorter than the context of {self.context}, got {len(prompt)} tokens "
+                f"as prompt {number}"
+            )
+        room = self.context - len(prompt)
+        return Answer(number, prompt, sampling, room if limit is None else min(room, limit))
 
-    def _whole(self, numbers: Any) -> Tensor:
-        return self.executor.tensor(np.atleast_1d(np.asarray(numbers, np.int32)))
+    def _resumed(self, answer: Answer) -> Answer:
+        """An answer that takes over what is computed of the text before."""
+        past, self.past = self.past, answer
+        pairs = zip(past.tokens[: past.known], answer.tokens[:-1], strict=False)
+        answer.known = next(
+            (k for k, (x, y) in enumerate(pairs) if x != y), min(past.known, len(answer.tokens) - 1)
+        )
+        answer.blocks, past.blocks, past.known = past.blocks, [], 0
+        return answer
 
-    def _token_bytes(self) -> int:
-        a = self.architecture
-        return self.decoder.weights.read_bytes + len(self.past) * a.layers * a.key_heads * a.head_size * 8
+    def _written(self, answers: list[Answer], stop: Sequence[str], at_once: int) -> Iterator[tuple[int, str]]:
+        """The text of answers as it comes, up to the strings that end it."""
+        writers: dict[int, tuple[Stream, Writer]] = {}
+        for answer, token in self._decoded(answers, at_once):
+            if answer.number not in writers:
+                writers[answer.number] = self.tokenizer.stream(), Writer(stop)
+            stream, writer = writers[answer.number]
+            piece = writers.pop(answer.number)[1].held if token is None else writer.add(stream.add(token))
+            answer.left = 0 if writer.ended else answer.left
+            if piece:
+                yield answer.number, piece
 
+    def _decoded(self, answers: Sequence[Answer], at_once: int) -> Iterator[tuple[Answer, int | None]]:
+        """The tokens of answers, and None behind each; those that wait take the places of those that ended."""
+        waiting, active = deque(answers), list[Answer]()
+        self.speed = Speed()
+        try:
+            while waiting or active:
+                active += [waiting.popleft() for _ in range(min(len(waiting), at_once - len(active)))]
+                ready = self._prefilled(active)
+                for answer, token in zip(ready, self._next(ready), strict=True):
+                    if token in self.tokenizer.ends:
+                        answer.left = 0
+                    if answer.left:
+                        answer.left -= 1
+                        answer.tokens.append(token)
+                        self.speed.decode_tokens += 1
+                        yield answer, token
+                    if not answer.left:
+                        active.remove(answer)
+                        self._release(answer)
+                        yield answer, None
+        finally:
+            for answer in active:
+                self._release(answer)
 
-def _padded(tokens: int) -> int:
-    """How many tokens are computed for so many: a power of two, so that few numbers of them are traced."""
-    return max(LEAST_PIECE, 1 << (tokens - 1).bit_length())
+    def _prefilled(self, active: Sequence[Answer]) -> list[Answer]:
+        """Computes a piece of the prompts that are not yet, or several short ones; gives the answers that are due."""
+        began, room = time.perf_counter(), MOST_PIECE
+        for answer in active:
+            while room > 0 and (computed := self.decoder.piece(answer)):
+                room -= computed
+        if room < MOST_PIECE:
+            self.executor.synchronize()
+            self.speed.prefill_tokens += MOST_PIECE - room
+            self.speed.prefill_s += time.perf_counter() - began
+        return [answer for answer in active if answer.known == len(answer.tokens) - 1]
 
+    def _next(self, ready: Sequence[Answer]) -> list[int]:
+        if not ready:
+            return []
+        began = time.perf_counter()
+        tokens = self.decoder.next(ready)
+        self.speed.decode_s += time.perf_counter() - began
+        self.speed.decode_bytes += self.decoder.read_bytes(ready)
+        return tokens
 
-def _number(token: Tensor) -> int:
-    return int(token.to_numpy()[0])
-
-
-def until(pieces: Iterator[str], stop: Sequence[str]) -> Iterator[str]:
-    """Text up to the first of some strings; what may be the beginning of one is held back."""
-    stops, held = [s for s in stop if s], ""
-    for piece in pieces:
-        held += piece
-        ends = [at for s in stops if (at := held.find(s)) >= 0]
-        if ends:
-            if min(ends):
-                yield held[: min(ends)]
-            pieces.close()  # type: ignore[attr-defined]
-            return
-        open_ = max((n for s in stops for n in range(1, len(s)) if held.endswith(s[:n])), default=0)
-        certain, held = held[: len(held) - open_], held[len(held) - open_ :]
-        if certain:
-            yield certain
-    if held:
-        yield held
-
-
-def bandwidth(executor: Executor) -> float:
-    """Bytes a second that a device's memory reads and writes, by the best of a few copies."""
-    source = executor.zeros(COPIED_BYTES // 4)
-    target = source.clone()
-    best = float("inf")
-    for _ in range(5):
-        executor.synchronize()
-        start = time.perf_counter()
-        executor.copy(source, target)
-        executor.synchronize()
-        best = min(best, time.perf_counter() - start)
-    return 2 * COPIED_BYTES / best
+    def _release(self, answer: Answer) -> None:
+        if answer is not self.past:
+            self.decoder.release(answer)
