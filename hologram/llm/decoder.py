@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,7 +31,18 @@ CACHES = {
     "i8": 1,
 }  # dtypes of keys and values, and their bytes; i8 has scales beside them
 Rotation = tuple[Tensor, Tensor]  # cosines and sines (tokens, 1, rotated / 2)
-Cache = tuple[Tensor, ...]  # keys and values (key heads, places, size), and scales (2, key heads, places)
+Cache = tuple[
+    Tensor, ...
+]  # keys and values (key heads, places, size), and scales (2, key heads, places, 1) of codes
+
+
+class Places(NamedTuple):
+    """Where tokens of some rows stand."""
+
+    slots: Tensor  # (rows * n) in the cache
+    lengths: Tensor  # (rows, 1) with these tokens
+    table: Tensor  # (rows, blocks)
+    rotated: list[Rotation]  # by sight
 
 
 class Text:
@@ -64,15 +75,16 @@ class Decoder:
         self, a: Architecture, weights: Weights, executor: Executor, context: int, cache: str = "f32"
     ) -> None:
         self.a, self.weights, self.executor, self.context, self.cache = a, weights, executor, context, cache
-        self.caches: list[Cache] = []
+        shapes = ((a.key_heads, 0, a.head_size), (2, a.key_heads, 0, 1))
+        keys, scales = executor.zeros(shapes[0], cache), executor.zeros(shapes[1])
+        self.caches: list[Cache] = [(keys, keys, *([scales] if cache == "i8" else []))] * a.layers
         self.blocks, self.free = 0, list[int]()  # of the pool; those of no text
         self._steps: dict[tuple[int, int, int], Step] = {}
         self._steps_for: list[Any] = []
         self._tables: list[Rotation] = []
         self.logits: Tensor | None = None  # (rows, words) of the last step, until the next
-        self._counted = executor.tensor(np.arange(MOST_PIECE, dtype=np.int32))
         self._begin = hg.jit(partial(begin, a))
-        self._block = [hg.jit(partial(block, a, sight), donate=3) for sight in a.sights]
+        self._block = [hg.jit(partial(block, a, sight), donate=3) for sight in range(len(a.sights))]
         self.finish = hg.jit(partial(finish, a))
 
     def piece(self, text: Text) -> int:
@@ -133,12 +145,9 @@ class Decoder:
     def features(self, tokens: Tensor, known: Tensor, table: Tensor) -> tuple[Tensor, Tensor]:
         """Features of tokens (rows, n) behind those that are known (rows, 1); their keys and values are kept."""
         w = self.weights
-        x, y, slots, rotated, lengths = self._begin(
-            tokens, known, table, w.embedding, self._counted, self._tables
-        )
+        x, y, places = self._begin(tokens, known, table, w.embedding, self._tables)
         for layer, (weights, sight) in enumerate(zip(w.blocks, self.a.sight_of, strict=True)):
-            given = (x, y, weights, self.caches[layer], slots, rotated[sight], lengths, table)
-            x, y, self.caches[layer] = self._block[sight](*given)
+            x, y, self.caches[layer] = self._block[sight](x, y, weights, self.caches[layer], places)
         return x, y
 
     def _table(self, texts: Sequence[Text], rows: int, width: int) -> np.ndarray:
@@ -164,17 +173,13 @@ class Decoder:
         missing = -(-tokens // BLOCK) - len(text.blocks)
         if missing > len(self.free):
             more = max(LEAST_BLOCKS, _power(self.blocks + missing - len(self.free))) - self.blocks
-            self._steps, a, zeros = {}, self.a, self.executor.zeros
-            shape = (a.key_heads, more * BLOCK, a.head_size)
-            for layer in range(a.layers):
-                grown = [zeros(shape, self.cache), zeros(shape, self.cache)]
-                grown += [zeros((2, *shape[:2]))] if self.cache == "i8" else []
-                if self.blocks:
-                    axes, old = (1, 1, 2), self.caches[layer]
-                    grown = [
-                        hg.concat(pair, axis=axes[k]) for k, pair in enumerate(zip(old, grown, strict=True))
-                    ]
-                self.caches[layer:] = [tuple(grown), *self.caches[layer + 1 :]]
+            self._steps = {}
+            for layer, cache in enumerate(self.caches):
+                shapes = ((*x.shape[:-2], more * BLOCK, x.shape[-1]) for x in cache)
+                grown = [self.executor.zeros(s, x.dtype) for s, x in zip(shapes, cache, strict=True)]
+                self.caches[layer] = tuple(
+                    hg.concat(pair, axis=-2) for pair in zip(cache, grown, strict=True)
+                )
             self.free = [*range(self.blocks + more - 1, self.blocks - 1, -1), *self.free]
             self.blocks += more
             self.executor.empty_cache()  # the smaller pool is no use to anybody
@@ -200,36 +205,21 @@ def rotations(
 
 
 def begin(
-    a: Architecture,
-    tokens: Tensor,
-    known: Tensor,
-    table: Tensor,
-    embedding: Any,
-    counted: Tensor,
-    tables: list[Rotation],
-) -> Any:
-    """Features (rows * n, width) of tokens (rows, n) as two terms, places in the cache, rotations by sight, lengths."""
+    a: Architecture, tokens: Tensor, known: Tensor, table: Tensor, embedding: Any, tables: list[Rotation]
+) -> tuple[Tensor, Tensor, Places]:
+    """Features (rows * n, width) of tokens (rows, n) as two terms, and where these stand."""
     n = tokens.shape[1]
     x = hg.embedding(tokens.reshape(-1), embedding)
     x = x if a.embedding_scale == 1 else x * a.embedding_scale
-    at = known + counted[:n]
+    at = known + hg.arange(n, dtype="i32", device=known.executor)
     slots = hg.gather(table, at // BLOCK, dim=1) * BLOCK + at % BLOCK
     at = at.reshape(-1)
     rotated = [tuple(hg.take(t, at, axis=0).unsqueeze(1) for t in each) for each in tables]
-    return x, hg.zeros_like(x), slots.reshape(-1), rotated, known + n
+    return x, hg.zeros_like(x), Places(slots.reshape(-1), known + n, table, rotated)  # type: ignore[arg-type]
 
 
 def block(
-    a: Architecture,
-    sight: Sight,
-    x: Tensor,
-    y: Tensor,
-    w: Block,
-    cache: Cache,
-    slots: Tensor,
-    rotated: Rotation,
-    lengths: Tensor,
-    table: Tensor,
+    a: Architecture, sight: int, x: Tensor, y: Tensor, w: Block, cache: Cache, places: Places
 ) -> tuple[Tensor, Tensor, Cache]:
     """A block's features (n, width) of features, and the cache with their keys and values.
 
@@ -241,9 +231,9 @@ def block(
     q, k, v = y[:, :heads], y[:, heads : heads + kept], y[:, heads + kept :]
     if "attn_q_norm" in w:
         q, k = norm(a, q, w["attn_q_norm"]), norm(a, k, w["attn_k_norm"])
-    q, k = rotate(q, rotated), rotate(k, rotated)
-    cache = written(cache, slots, k.permute(1, 0, 2), v.permute(1, 0, 2))
-    y = product(attention(a, sight, q, cache, lengths, table), w["attn_output"])
+    q, k = rotate(q, places.rotated[sight]), rotate(k, places.rotated[sight])
+    cache = written(cache, places.slots, [k.permute(1, 0, 2), v.permute(1, 0, 2)])
+    y = product(attention(a, a.sights[sight], q, cache, places), w["attn_output"])
     x = x + (norm(a, y, w["post_attention_norm"]) if "post_attention_norm" in w else y)
     y = norm(a, x, w["ffn_norm"])
     y = mixture(a, y, w) if a.experts else gated(a, y, w["gate_up"], w["down"])
@@ -278,30 +268,26 @@ def rotate(x: Tensor, rotated: Rotation) -> Tensor:
     return hg.concat([first * cos - second * sin, second * cos + first * sin, *rest], axis=-1)
 
 
-def written(cache: Cache, slots: Tensor, k: Tensor, v: Tensor) -> Cache:
-    """A cache with keys and values (key heads, n, size) in some places, as codes where there are scales for them."""
-    keys, values, *scales = cache
-    if scales:
-        each = hg.stack([hg.max(hg.abs(x), axis=-1) for x in (k, v)]) / 127.0
-        k, v = (
-            hg.round(x / hg.where(s == 0.0, 1.0, s).unsqueeze(-1)) for x, s in zip((k, v), each, strict=True)
-        )
-        scales = [hg.scatter(scales[0], slots.expand(each.shape), each, dim=2)]
-    place = slots.reshape(1, -1, 1).expand(k.shape)
-    pools = (hg.scatter(pool, place, x.astype(pool.dtype), dim=1) for pool, x in ((keys, k), (values, v)))
-    return (*pools, *scales)
+def written(cache: Cache, slots: Tensor, new: list[Tensor]) -> Cache:
+    """A cache with keys and values (key heads, n, size) in some places, as codes where it has scales of them."""
+    if len(cache) > len(new):
+        scales = hg.stack([hg.max(hg.abs(x), axis=-1, keepdims=True) for x in new]) / 127.0
+        divisors = hg.where(scales == 0.0, 1.0, scales)
+        new = [*(hg.round(x / divisors[k]) for k, x in enumerate(new)), scales]
+    return tuple(
+        hg.scatter(pool, slots.unsqueeze(1).expand(x.shape), x.astype(pool.dtype), dim=-2)
+        for pool, x in zip(cache, new, strict=True)
+    )
 
 
-def attention(
-    a: Architecture, sight: Sight, q: Tensor, cache: Cache, lengths: Tensor, table: Tensor
-) -> Tensor:
-    """What queries (rows * n, heads, size), a row's last ones, find in its blocks: (rows * n, heads * size)."""
+def attention(a: Architecture, sight: Sight, q: Tensor, cache: Cache, places: Places) -> Tensor:
+    """What queries (rows * n, heads, size), the last of a row, find in its blocks: (rows * n, heads * size)."""
     keys, values = (x.reshape(a.key_heads, -1, BLOCK, a.head_size).permute(1, 0, 2, 3) for x in cache[:2])
-    scales = [x.reshape(2, a.key_heads, -1, BLOCK).permute(0, 2, 1, 3) for x in cache[2:]]
+    scales = [x.reshape(2, a.key_heads, -1, BLOCK).permute(0, 2, 1, 3) for x in cache[2:]] or [None]
+    q = q.reshape(len(places.table), -1, a.heads, a.head_size).permute(0, 2, 1, 3)
     y = hg.scaled_dot_product_attention(
-        q.reshape(len(table), -1, a.heads, a.head_size).permute(0, 2, 1, 3), keys, values,
-        lengths=lengths, table=table, scales=scales[0] if scales else None,
-        causal=True, window=sight.window, scale=a.attention_scale, softcap=a.attention_cap or None, enable_gqa=True,
+        q, keys, values, lengths=places.lengths, table=places.table, scales=scales[0], causal=True,
+        window=sight.window, scale=a.attention_scale, softcap=a.attention_cap or None, enable_gqa=True,
     )  # fmt: skip
     return y.permute(0, 2, 1, 3).reshape(-1, a.heads * a.head_size)
 

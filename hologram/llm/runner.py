@@ -17,6 +17,9 @@ from hologram.llm.gguf import GGUF
 from hologram.llm.sampling import GREEDY, Sampling
 from hologram.llm.tokenizer import Stream, Tokenizer
 
+Messages = Sequence[Mapping[str, str]]  # {"role": ..., "content": ...}
+Stops = Sequence[str]
+
 
 @dataclass
 class Speed:
@@ -44,24 +47,6 @@ class Speed:
     def share(self, bandwidth: float) -> float:
         """Of a memory's bandwidth (bytes/s), how much decoding used."""
         return self.decode_bytes / self.decode_s / bandwidth if self.decode_s else 0.0
-
-
-class Writer:
-    """Text up to the first of some strings; what may be the beginning of one is held back."""
-
-    def __init__(self, stop: Sequence[str]) -> None:
-        self.stops, self.held, self.ended = [s for s in stop if s], "", False
-
-    def add(self, piece: str) -> str:
-        """What a further piece makes certain."""
-        text = self.held + piece
-        ends = [at for s in self.stops if (at := text.find(s)) >= 0]
-        if ends:
-            self.held, self.ended = "", True
-            return text[: min(ends)]
-        open_ = max((n for s in self.stops for n in range(1, len(s)) if text.endswith(s[:n])), default=0)
-        self.held = text[len(text) - open_ :]
-        return text[: len(text) - open_]
 
 
 class Answer(Text):
@@ -101,36 +86,24 @@ class Runner:
         self.speed = Speed()
 
     def chat(
-        self,
-        messages: Sequence[Mapping[str, str]],
-        sampling: Sampling = GREEDY,
-        *,
-        limit: int | None = None,
-        stop: Sequence[str] = (),
+        self, messages: Messages, sampling: Sampling = GREEDY, *, limit: int | None = None, stop: Stops = ()
     ) -> Iterator[str]:
         """The answer to messages ({"role": ..., "content": ...}), by the model's own template."""
-        answer = self._resumed(self._answer(0, self.tokenizer.conversation(messages), sampling, limit))
-        return (piece for _, piece in self._written([answer], stop, 1))
+        return self._one(messages, sampling, limit, stop)
 
     def generate(
-        self,
-        prompt: str,
-        sampling: Sampling = GREEDY,
-        *,
-        limit: int | None = None,
-        stop: Sequence[str] = (),
+        self, prompt: str, sampling: Sampling = GREEDY, *, limit: int | None = None, stop: Stops = ()
     ) -> Iterator[str]:
         """How a text goes on, up to `limit` tokens or before the first of the strings `stop`."""
-        answer = self._resumed(self._answer(0, self.tokenizer.encode(prompt), sampling, limit))
-        return (piece for _, piece in self._written([answer], stop, 1))
+        return self._one(prompt, sampling, limit, stop)
 
     def batch(
         self,
-        prompts: Sequence[str | Sequence[Mapping[str, str]]],
+        prompts: Sequence[str | Messages],
         sampling: Sampling | Sequence[Sampling] = GREEDY,
         *,
         limit: int | None = None,
-        stop: Sequence[str] = (),
+        stop: Stops = (),
         at_once: int = 16,
     ) -> Iterator[tuple[int, str]]:
         """The answers to many prompts, texts or messages, as (a prompt's number, a piece of its answer).
@@ -139,12 +112,11 @@ class Runner:
         """
         if at_once < 1:
             raise ShapeError(f"batch: at_once must be at least 1, got {at_once}")
-        each = [sampling] * len(prompts) if isinstance(sampling, Sampling) else list(sampling)
+        each = [sampling] * len(prompts) if isinstance(sampling, Sampling) else sampling
         if len(each) != len(prompts):
             raise ShapeError(f"batch: {len(prompts)} prompts need as many samplings, got {len(each)}")
-        encode, converse = self.tokenizer.encode, self.tokenizer.conversation
-        tokens = [encode(p) if isinstance(p, str) else converse(p) for p in prompts]
-        answers = [self._answer(k, t, s, limit) for k, (t, s) in enumerate(zip(tokens, each, strict=True))]
+        pairs = enumerate(zip(prompts, each, strict=True))
+        answers = [self._answer(number, self._encoded(p), s, limit) for number, (p, s) in pairs]
         return self._written(answers, stop, at_once)
 
     def tokens(
@@ -158,13 +130,20 @@ class Runner:
         """Has the next prompt be computed whole."""
         self.past.known = 0
 
+    def _encoded(self, prompt: str | Messages) -> list[int]:
+        return (self.tokenizer.encode if isinstance(prompt, str) else self.tokenizer.conversation)(prompt)  # type: ignore
+
+    def _one(
+        self, prompt: str | Messages, sampling: Sampling, limit: int | None, stop: Stops
+    ) -> Iterator[str]:
+        answer = self._resumed(self._answer(0, self._encoded(prompt), sampling, limit))
+        return (piece for _, piece in self._written([answer], stop, 1))
+
     def _answer(self, number: int, prompt: list[int], sampling: Sampling, limit: int | None) -> Answer:
-        if not prompt:
-            raise ShapeError(f"chat: a prompt must have at least one token, got none as prompt {number}")
-        if len(prompt) >= self.context:
+        if not 0 < len(prompt) < self.context:
             raise ShapeError(
-                f"chat: a prompt must be shorter than the context of {self.context}, got {len(prompt)} tokens "
-                f"as prompt {number}"
+                f"chat: a prompt must have at least one token and be shorter than the context of {self.context}, got "
+                f"{len(prompt)} tokens as prompt {number}"
             )
         room = self.context - len(prompt)
         return Answer(number, prompt, sampling, room if limit is None else min(room, limit))
@@ -179,15 +158,13 @@ class Runner:
         answer.blocks, past.blocks, past.known = past.blocks, [], 0
         return answer
 
-    def _written(self, answers: list[Answer], stop: Sequence[str], at_once: int) -> Iterator[tuple[int, str]]:
+    def _written(self, answers: list[Answer], stop: Stops, at_once: int) -> Iterator[tuple[int, str]]:
         """The text of answers as it comes, up to the strings that end it."""
-        writers: dict[int, tuple[Stream, Writer]] = {}
+        streams: dict[int, Stream] = {}
         for answer, token in self._decoded(answers, at_once):
-            if answer.number not in writers:
-                writers[answer.number] = self.tokenizer.stream(), Writer(stop)
-            stream, writer = writers[answer.number]
-            piece = writers.pop(answer.number)[1].held if token is None else writer.add(stream.add(token))
-            answer.left = 0 if writer.ended else answer.left
+            stream = streams.setdefault(answer.number, self.tokenizer.stream(stop))
+            piece = streams.pop(answer.number).held if token is None else stream.add(token)
+            answer.left = 0 if stream.ended else answer.left
             if piece:
                 yield answer.number, piece
 

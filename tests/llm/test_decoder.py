@@ -95,8 +95,10 @@ def test_a_token_takes_few_launches(rows: int, tmp_path: Path, executor: hg.Exec
     runner = Runner(tmp_path / "model.gguf", executor)
     runner.decoder.next([Text(TEXT[:1]) for _ in range(rows)])
     (step,) = runner.decoder._steps.values()
-    layer, rest = (10, 8) if executor.backend == "cpu" else (8, 8)
-    assert step.captured.launches <= models.LAYERS * layer + rest
+    layer = (
+        10 if executor.backend == "cpu" else 8 if rows == 1 else 14
+    )  # tiles of products have an epilogue of their own
+    assert step.captured.launches <= models.LAYERS * layer + 8
 
 
 def test_nothing_is_traced_again_from_token_to_token(tmp_path: Path, executor: hg.Executor) -> None:
