@@ -8,12 +8,15 @@ EVERY   ?= 16
 ifeq ($(shell uname -s),Linux)
 EMULATED = $(BIN)/pytest -n 2 --dist worksteal --backend cuda-emulated --backend metal-emulated --every $(EVERY) tests/test_ops.py
 endif
+# The same on other drivers of WebGPU: SwiftShader (Debian's chromium brings it), and one that lacks all that one may lack.
+SWIFTSHADER ?= /usr/lib/chromium/vk_swiftshader_icd.json
+OTHER_DRIVER = $(BIN)/pytest -n 2 --dist worksteal --backend webgpu --every $(EVERY) tests/test_ops.py
 
 # Empty is unset: tests start many interpreters, which would compile what they import again and again.
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench card docs clean
+.PHONY: help demo test drivers check bench card docs clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,6 +29,12 @@ test: $(VENV)/test ## everything that CI runs: lint, types, import rules, and te
 	$(MAKE) --no-print-directory check
 	$(BIN)/pytest -n 2 --dist worksteal
 	$(EMULATED)
+	@$(MAKE) --no-print-directory drivers EVERY=48
+
+drivers: $(VENV)/test ## the operations on other drivers of WebGPU; EVERY=1 for all of them
+	HOLOGRAM_WITHOUT=int64,float64,float16,subgroups,immediates $(OTHER_DRIVER)
+	@test -e $(SWIFTSHADER) || echo "not tested: SwiftShader (apt-get install chromium, or SWIFTSHADER=its ICD file)"
+	test ! -e $(SWIFTSHADER) || VK_DRIVER_FILES=$(SWIFTSHADER) VK_ICD_FILENAMES=$(SWIFTSHADER) $(OTHER_DRIVER)
 
 check: $(VENV)/test ## lint, types and import rules
 	$(BIN)/ruff check .

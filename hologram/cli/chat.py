@@ -11,6 +11,7 @@ import typer
 
 import hologram as hg
 from hologram.cli.display import BACKENDS, errors, output, print_json
+from hologram.foundation.errors import ShapeError
 from hologram.llm.runner import Runner, Speed
 from hologram.llm.sampling import Sampling
 from hologram.runtime import selector
@@ -56,8 +57,16 @@ def chat(
             )
         while (said := prompt if prompt is not None else _asked()) is not None:
             messages.append({"role": "user", "content": said})
+            try:
+                pieces = runner.chat(messages, sampling, limit=limit, stop=stop or ())
+            except ShapeError as error:
+                if prompt is not None:
+                    raise
+                errors.print(str(error), markup=False, highlight=False)
+                messages.pop()
+                continue
             answer = ""
-            for piece in runner.chat(messages, sampling, limit=limit, stop=stop or ()):
+            for piece in pieces:
                 answer += piece
                 if not as_json:
                     output.print(piece, end="", markup=False, highlight=False, soft_wrap=True)

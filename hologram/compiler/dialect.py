@@ -60,7 +60,8 @@ class Prelude:
     alias: str  # {name} {type}
     constant: str  # {name} {type} {value}
     types: Mapping[DType, str]  # those with a type of the language's own, as they lie in memory
-    head: Callable[[frozenset[DType]], list[str]]  # what must come first where these dtypes are used
+    # What must come first where a file uses these dtypes, and its epilogue those.
+    head: Callable[[frozenset[DType], frozenset[DType]], list[str]]
     # Declares `epilogue` from the buffers it reads with their bindings, helper functions, and the lines of its body.
     epilogue: Callable[[Sequence[tuple[int, BufferDeclaration]], Sequence[str], Sequence[str]], list[str]]
     one_line: bool = False  # short declarations share the file's first line, the epilogue follows the file
@@ -105,6 +106,9 @@ class Dialect:
     structure: Callable[[str, Iterable[tuple[str, str]]], list[str]]  # declares a struct
     construct: str  # {name} {values}: a value of that struct
     comment: str = "// "
+    loops: Mapping[DType, str] = field(
+        default_factory=dict
+    )  # likewise, of counters that are spelled otherwise
     # {0}: a value, {1}: a distance; what the thread has whose number in the subgroup differs by that bit. All must ask.
     exchange: Mapping[DType, str] = field(default_factory=dict)
     # {buffer} {position} {value}. Missing: `{buffer}[{position}]` and an assignment.
@@ -120,8 +124,9 @@ class Dialect:
     shared_stores: Mapping[DType, str] = field(default_factory=dict)
     # Functions that a template calls, by what needs them. With {buffer} to fill in, once a buffer: ("load" | "atomic
     # load" | "vector load" | "store", dtype) and (an atomic opcode, dtype). As they are: (opcode, dtype of the last
-    # operand), ((CONVERT | BITCAST, source), target), ("vector", dtype) for vectors in memory, ("hidden", dtype), and
-    # ("literal", dtype) for infinities, NaN and -0.0. Paragraphs (between blank lines) are written once.
+    # operand), ((CONVERT | BITCAST, source), target), ("vector", dtype) for vectors in memory, ("loop", dtype),
+    # ("hidden", dtype), and ("literal", dtype) for infinities, NaN and -0.0. Paragraphs (between blank lines) are
+    # written once.
     helpers: Mapping[tuple[object, DType], str] = field(default_factory=dict)
     # {0}: a float that the driver shall not rearrange with its neighbours; see reassociation.py. Helper: "hidden".
     hidden: Mapping[DType, str] = field(default_factory=dict)

@@ -19,6 +19,7 @@ else:
 
 T = TypeVar("T")
 PRECISIONS = ("highest", "high")  # of products of f32
+FEATURES = ("float16", "float64", "int64", "subgroups", "immediates")  # that an adapter may lack
 
 
 @frozen
@@ -84,6 +85,16 @@ def _one_of(*words: str) -> Callable[[str], str]:
     return parse
 
 
+def _several_of(*words: str) -> Callable[[str], frozenset[str]]:
+    def parse(text: str) -> frozenset[str]:
+        found = frozenset(part.strip().lower() for part in text.split(",") if part.strip())
+        if not found <= {*words}:
+            raise ValueError(text)
+        return found
+
+    return parse
+
+
 def _optional_text(text: str) -> str | None:
     return text
 
@@ -132,6 +143,13 @@ class Config:
         lambda: False,
         "0 or 1",
         "run each program on small data before and after each pass of the compiler, and name the pass that is wrong",
+    )
+    without = Knob(
+        "HOLOGRAM_WITHOUT",
+        _several_of(*FEATURES),
+        frozenset,
+        "any of " + ", ".join(FEATURES) + ", with commas",
+        "what WebGPU adapters are taken not to have, to test how they do without",
     )
     webgpu_max_binding = Knob(
         "HOLOGRAM_WEBGPU_MAX_BINDING",

@@ -15,6 +15,7 @@ from hologram.opset.indexing import embedding
 from hologram.opset.matmul import linear
 from hologram.opset.movement import concat
 from hologram.opset.packed.checkpoints import planes_of_awq, planes_of_gptq
+from hologram.opset.packed.experts import packed_experts
 from hologram.opset.packed.formats import Format, format_of
 from hologram.opset.packed.gguf import planes_of_gguf
 from hologram.opset.packed.linear import packed_linear
@@ -174,6 +175,19 @@ class Packed:
         """
         settings = {"format": self.format.name, "columns": self.columns}
         return packed_linear(x, *self._planes(), bias, **settings, activation=activation, gated=gated)
+
+    def experts(
+        self, x: Any, chosen: Any, experts: int, *, activation: str = "none", gated: bool = False
+    ) -> Tensor:
+        """activation(x @ E.T) by rows, where E are the rows of these weights that belong to the row's own expert.
+
+        These are `experts` matrices one below the other, or where they are `gated`, the gates of all experts, then
+        what these open, as in `linear`. `chosen` (...) are integers, experts by number (negative: from the end; out of
+        range: zeros); x (..., columns) has the same axes, or 1 for those along which its rows are used again. The
+        result is (..., rows). A mixture's token goes to its experts as x (n, 1, columns), chosen (n, used).
+        """
+        settings = {"format": self.format.name, "columns": self.columns, "experts": experts}
+        return packed_experts(x, chosen, *self._planes(), **settings, activation=activation, gated=gated)
 
     def _planes(self) -> tuple[Tensor | None, ...]:
         return tuple(self.planes.get(name) for name in PLANES)

@@ -20,6 +20,8 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "gemma3": {"gelu": True, "scaled": True, "period": 6, "large": 62, "local_base": 10000.0},
 }
 
+FARTHEST = (1 << 31) - 1  # tokens that a window shows: positions are i32
+
 
 @frozen
 class Sight:
@@ -80,6 +82,10 @@ def architecture(model: GGUF) -> Architecture:
         raise model.wrong(
             f"{family}.block_count", f"there are {len(model.tensors)} tensors, got {layers} blocks"
         )
+    if heads > width:
+        raise model.wrong(
+            f"{family}.attention.head_count", f"it must be at most the width {width}, got {heads}"
+        )
     head_size = count("attention.key_length", width // heads)
     key_heads = count("attention.head_count_kv", heads)
     rotated = count("rope.dimension_count", head_size)
@@ -128,7 +134,7 @@ def _sights(model: GGUF, family: str, layers: int) -> tuple[tuple[Sight, ...], t
     if kind == "linear":
         divisor = model.get(f"{family}.rope.scaling.factor", float, least=1e-6)
     base = model.get(f"{family}.rope.freq_base", float, 10000.0, least=1e-6)
-    window = model.get(f"{family}.attention.sliding_window", int, 0, least=0) or None
+    window = min(model.get(f"{family}.attention.sliding_window", int, 0, least=0), FARTHEST) or None
     period, local = FAMILIES[family].get("period"), FAMILIES[family].get("local_base")
     if window is None or period is None:
         return (Sight(base, divisor, window),), (0,) * layers

@@ -306,38 +306,42 @@ def gate(a: Architecture, opened: Tensor, y: Tensor) -> Tensor:
 
 def mixture(a: Architecture, x: Tensor, w: Block) -> Tensor:
     """What the experts say that a token is sent to, by their shares (Shazeer et al. 2017); and the one for all."""
-    n, used = x.shape[0], a.experts_used
-    shares, chosen = hg.topk(hg.softmax(product(x, w["router"]), dim=-1), used)
+    shares, chosen = hg.topk(hg.softmax(product(x, w["router"]), dim=-1), a.experts_used)
     if a.shares_sum_to_one:
         shares = shares / hg.sum(shares, axis=-1, keepdims=True)
-    experts = [w[f"{name}_experts"] for name in ("gate", "up", "down")]
-    if n == 1:  # the rows of those that are used
-        gates, ups, downs = (chosen_rows(m, chosen.reshape(-1), a.experts) for m in experts)
-        y = gate(a, gates @ x.reshape(-1, 1), ups @ x.reshape(-1, 1))
-        y = hg.sum((downs @ y).reshape(used, -1) * shares.reshape(used, 1), axis=0, keepdims=True)
+    gate_up, (down,) = w["gate_up_experts"], w["down_experts"]
+    rows = x.unsqueeze(1)
+    if len(gate_up) == 1 and isinstance(gate_up[0], Packed) and not a.gelu:
+        y = gate_up[0].experts(rows, chosen, a.experts, activation="silu", gated=True)
     else:
-        y = x * 0.0
-        for expert in range(a.experts):
-            gates, ups, downs = (sliced(m, expert, a.experts) for m in experts)
-            share = hg.sum(hg.where(chosen == expert, shares, 0.0), axis=-1, keepdims=True)
-            y = y + hg.linear(gate(a, hg.linear(x, gates), hg.linear(x, ups)), downs) * share
+        y = gate(a, *(sent(part, rows, chosen, a.experts) for part in halves(gate_up)))
+    y = hg.sum(sent(down, y, chosen, a.experts) * shares.unsqueeze(-1), axis=1)
     if "shared_gate" in w:
         shared = gated(a, x, w["gate_up_shexp"], w["down_shexp"])
         y = y + shared * hg.sigmoid(hg.sum(x * w["shared_gate"], axis=-1, keepdims=True))
     return y
 
 
-def chosen_rows(matrix: Any, chosen: Tensor, experts: int) -> Tensor:
-    """The matrices (used, rows, columns) of some experts as floats."""
-    rows = matrix.shape[0] // experts
-    inner = hg.cumsum(hg.full_like(chosen, 1).reshape(-1, 1).expand((chosen.shape[0], rows)), axis=1) - 1
-    return hg.embedding(chosen.reshape(-1, 1) * rows + inner, matrix)
-
-
-def sliced(matrix: Any, expert: int, experts: int) -> Any:
-    """One expert's rows."""
-    rows = matrix.shape[0] // experts
-    own = slice(expert * rows, (expert + 1) * rows)
+def sent(matrix: Any, x: Tensor, chosen: Tensor, experts: int) -> Tensor:
+    """Tokens (n, 1 or used, columns) times the matrices of the experts chosen (n, used): (n, used, rows)."""
     if isinstance(matrix, Packed):
-        return Packed(matrix.format, matrix.columns, {n: plane[own] for n, plane in matrix.planes.items()})
-    return matrix[own]
+        return matrix.experts(x, chosen, experts)
+    matrices = matrix.reshape(experts, -1, matrix.shape[1])
+    if x.shape[0] == 1:  # those that are used
+        return (hg.take(matrices, chosen[0], axis=0) @ x[0].unsqueeze(-1)).reshape(*chosen.shape, -1)
+    y = hg.zeros_like(chosen, dtype="f32").unsqueeze(-1)
+    for expert in range(experts):
+        y = hg.where((chosen == expert).unsqueeze(-1), hg.linear(x, matrices[expert]), y)
+    return y
+
+
+def halves(gate_up: Matrix) -> Matrix:
+    """Gates and what they open, apart."""
+    if len(gate_up) == 2:
+        return gate_up
+    (both,) = gate_up
+    middle = both.shape[0] // 2
+    if isinstance(both, Packed):
+        parts = ({n: p[own] for n, p in both.planes.items()} for own in (slice(middle), slice(middle, None)))
+        return tuple(Packed(both.format, both.columns, planes) for planes in parts)
+    return both[:middle], both[middle:]

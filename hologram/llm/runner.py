@@ -18,7 +18,7 @@ from hologram.llm.sampling import GREEDY, Sampling
 from hologram.llm.tokenizer import Stream, Tokenizer
 
 Messages = Sequence[Mapping[str, str]]  # {"role": ..., "content": ...}
-Stops = Sequence[str]
+Stops = str | Sequence[str]
 
 
 @dataclass
@@ -62,7 +62,8 @@ class Runner:
 
     `chat` answers what was said so far, `generate` goes on from a text, `batch` does either for many prompts at once;
     all give text as it comes, and leave in `speed` how fast it went. What a prompt of the first two has in common with
-    the one before is not computed again. Keys and values are kept as `cache` says: f32, f16, or i8 with scales.
+    the one before is not computed again; the answer to that one, if it is read on, is. Keys and values are kept as
+    `cache` says: f32, f16, or i8 with scales.
 
     Raises FormatError for a file that is not what it says, ShapeError for a prompt that is empty or too long.
     """
@@ -116,14 +117,14 @@ class Runner:
         if len(each) != len(prompts):
             raise ShapeError(f"batch: {len(prompts)} prompts need as many samplings, got {len(each)}")
         pairs = enumerate(zip(prompts, each, strict=True))
-        answers = [self._answer(number, self._encoded(p), s, limit) for number, (p, s) in pairs]
+        answers = [self._answer(self._encoded(p), s, limit, number) for number, (p, s) in pairs]
         return self._written(answers, stop, at_once)
 
     def tokens(
         self, prompt: list[int], sampling: Sampling = GREEDY, limit: int | None = None
     ) -> Iterator[int]:
         """The tokens that follow a prompt, up to one that ends texts."""
-        answer = self._resumed(self._answer(0, prompt, sampling, limit))
+        answer = self._resumed(self._answer(prompt, sampling, limit))
         return (token for _, token in self._decoded([answer], 1) if token is not None)
 
     def forget(self) -> None:
@@ -136,17 +137,23 @@ class Runner:
     def _one(
         self, prompt: str | Messages, sampling: Sampling, limit: int | None, stop: Stops
     ) -> Iterator[str]:
-        answer = self._resumed(self._answer(0, self._encoded(prompt), sampling, limit))
+        answer = self._resumed(self._answer(self._encoded(prompt), sampling, limit))
         return (piece for _, piece in self._written([answer], stop, 1))
 
-    def _answer(self, number: int, prompt: list[int], sampling: Sampling, limit: int | None) -> Answer:
-        if not 0 < len(prompt) < self.context:
+    def _answer(
+        self, prompt: list[int], sampling: Sampling, limit: int | None, number: int | None = None
+    ) -> Answer:
+        who = "chat: a prompt" if number is None else f"batch: prompt {number}"
+        if not prompt:
+            raise ShapeError(f"{who} must have at least one token, got none")
+        if len(prompt) >= self.context:
             raise ShapeError(
-                f"chat: a prompt must have at least one token and be shorter than the context of {self.context}, got "
-                f"{len(prompt)} tokens as prompt {number}"
+                f"{who} must be shorter than the context of {self.context}, got {len(prompt)} tokens"
             )
+        if limit is not None and limit < 0:
+            raise ShapeError(f"chat: an answer's limit must be at least 0 tokens, got {limit}")
         room = self.context - len(prompt)
-        return Answer(number, prompt, sampling, room if limit is None else min(room, limit))
+        return Answer(number or 0, prompt, sampling, room if limit is None else min(room, limit))
 
     def _resumed(self, answer: Answer) -> Answer:
         """An answer that takes over what is computed of the text before."""
@@ -170,19 +177,19 @@ class Runner:
 
     def _decoded(self, answers: Sequence[Answer], at_once: int) -> Iterator[tuple[Answer, int | None]]:
         """The tokens of answers, and None behind each; those that wait take the places of those that ended."""
-        waiting, active = deque(answers), list[Answer]()
-        self.speed = Speed()
+        waiting, active, speed = deque(answers), list[Answer](), Speed()
+        self.speed = speed
         try:
             while waiting or active:
                 active += [waiting.popleft() for _ in range(min(len(waiting), at_once - len(active)))]
-                ready = self._prefilled(active)
-                for answer, token in zip(ready, self._next(ready), strict=True):
+                ready = self._prefilled(active, speed)
+                for answer, token in zip(ready, self._next(ready, speed), strict=True):
                     if token in self.tokenizer.ends:
                         answer.left = 0
                     if answer.left:
                         answer.left -= 1
                         answer.tokens.append(token)
-                        self.speed.decode_tokens += 1
+                        speed.decode_tokens += 1
                         yield answer, token
                     if not answer.left:
                         active.remove(answer)
@@ -192,7 +199,7 @@ class Runner:
             for answer in active:
                 self._release(answer)
 
-    def _prefilled(self, active: Sequence[Answer]) -> list[Answer]:
+    def _prefilled(self, active: Sequence[Answer], speed: Speed) -> list[Answer]:
         """Computes a piece of the prompts that are not yet, or several short ones; gives the answers that are due."""
         began, room = time.perf_counter(), MOST_PIECE
         for answer in active:
@@ -200,17 +207,17 @@ class Runner:
                 room -= computed
         if room < MOST_PIECE:
             self.executor.synchronize()
-            self.speed.prefill_tokens += MOST_PIECE - room
-            self.speed.prefill_s += time.perf_counter() - began
+            speed.prefill_tokens += MOST_PIECE - room
+            speed.prefill_s += time.perf_counter() - began
         return [answer for answer in active if answer.known == len(answer.tokens) - 1]
 
-    def _next(self, ready: Sequence[Answer]) -> list[int]:
+    def _next(self, ready: Sequence[Answer], speed: Speed) -> list[int]:
         if not ready:
             return []
         began = time.perf_counter()
         tokens = self.decoder.next(ready)
-        self.speed.decode_s += time.perf_counter() - began
-        self.speed.decode_bytes += self.decoder.read_bytes(ready)
+        speed.decode_s += time.perf_counter() - began
+        speed.decode_bytes += self.decoder.read_bytes(ready)
         return tokens
 
     def _release(self, answer: Answer) -> None:

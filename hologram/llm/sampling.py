@@ -9,6 +9,8 @@ from hologram.foundation.errors import ShapeError
 from hologram.foundation.frozen import frozen
 from hologram.frontend.tensor import Tensor
 
+LEAST = 1e-6  # temperature below which nothing but the likeliest token is drawn
+
 
 @frozen
 class Sampling:
@@ -28,16 +30,18 @@ class Sampling:
                 "sampling: temperature and top_k must be at least 0 and top_p above 0 and at most 1, "
                 f"got {self.temperature}, {self.top_k} and {self.top_p}"
             )
+        if not 0 <= self.seed < 1 << 64:
+            raise ShapeError(f"sampling: the seed must be an integer of 64 bits, at least 0, got {self.seed}")
 
     def count(self, words: int) -> int:
         """How many of the likeliest are looked at, a power of two where not all; 0 where the first is taken."""
-        if not self.temperature:
+        if self.temperature < LEAST:
             return 0
         return min(1 << ((self.top_k or words) - 1).bit_length(), words)
 
     def row(self, random: np.random.Generator) -> tuple[float, float, float, float]:
         """What `chosen` is told for one token."""
-        if not self.temperature:
+        if self.temperature < LEAST:
             return 1.0, 1.0, 1.0, 0.0
         return self.temperature, self.top_k or float("inf"), self.top_p, random.random()
 

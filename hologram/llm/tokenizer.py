@@ -6,6 +6,8 @@ import datetime
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from hologram.foundation import lazy
 from hologram.foundation.errors import BackendUnavailable
 from hologram.foundation.extras import install
@@ -37,7 +39,8 @@ CUTS |= {"phi-2": None, "llama4": CUTS["gpt-4o"]}
 DIGITS = ("smollm", "starcoder", "refact", "command-r")  # numbers digit by digit, then GPT-2's way
 NORMAL, UNKNOWN, CONTROL, DEFINED = 1, 2, 3, 4  # types of tokens
 SPACE = "\u2581"
-_BROKEN = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
+_BROKEN = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError, MemoryError)
+_LOOPS = "jinja2.ext.loopcontrols"  # break and continue, which templates have from transformers
 
 
 class Tokenizer:
@@ -79,7 +82,7 @@ class Tokenizer:
             tokens.insert(0, self.first)
         return tokens
 
-    def stream(self, stop: Sequence[str] = ()) -> Stream:
+    def stream(self, stop: str | Sequence[str] = ()) -> Stream:
         """A text that grows by a token at a time, up to the first of some strings."""
         return Stream(self.codec, stop)
 
@@ -91,7 +94,9 @@ class Tokenizer:
             raise self.model.wrong(
                 key, "this model has no template for conversations; generate() goes on from a text"
             )
-        environment = sandbox.ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
+        environment = sandbox.ImmutableSandboxedEnvironment(
+            trim_blocks=True, lstrip_blocks=True, extensions=[_LOOPS]
+        )
         environment.globals["raise_exception"] = _refused
         environment.globals["strftime_now"] = lambda form: datetime.datetime.now().strftime(form)
         names = {n: self.tokens[i] for n in ("bos", "eos") if (i := self._special(n)) is not None}
@@ -100,7 +105,7 @@ class Tokenizer:
 
         try:
             text = environment.from_string(template).render(
-                messages=messages, add_generation_prompt=True, **given
+                messages=messages, tools=None, documents=None, add_generation_prompt=True, **given
             )
         except (TemplateError, *_BROKEN) as error:
             raise self.model.wrong(key, f"it cannot be applied: {type(error).__name__}: {error}") from error
@@ -113,9 +118,10 @@ class Stream:
     A character is given once its last byte is known; what may be the beginning of a string is `held` back.
     """
 
-    def __init__(self, codec: Any, stop: Sequence[str] = ()) -> None:
+    def __init__(self, codec: Any, stop: str | Sequence[str] = ()) -> None:
         self._codec, self._stream = codec, tokenizers.decoders.DecodeStream(skip_special_tokens=True)
-        self._stops, self.held, self.ended = [s for s in stop if s], "", False
+        self._stops = [s for s in ((stop,) if isinstance(stop, str) else stop) if s]
+        self.held, self.ended = "", False
 
     def add(self, token: int) -> str:
         """What a further token makes certain, which may be nothing."""
@@ -146,15 +152,22 @@ def _codec(model: GGUF) -> Any:
     if kind not in ways:
         raise model.wrong("tokenizer.ggml.model", f"it must be one of {', '.join(ways)}, got {kind!r}")
     codec = ways[kind](model, tokens)
-    types = model.metadata.get("tokenizer.ggml.token_type", [NORMAL] * len(tokens))
-    if len(types) != len(tokens):
-        raise model.wrong("tokenizer.ggml.token_type", f"{len(tokens)} are needed, got {len(types)}")
+    types = _numbers(model, "token_type", len(tokens), [NORMAL] * len(tokens))
     for text, special in (
         (t, k == CONTROL) for t, k in zip(tokens, types, strict=True) if k in (CONTROL, DEFINED)
     ):
         added = tokenizers.AddedToken(text, special=special, normalized=False)
         (codec.add_special_tokens if special else codec.add_tokens)([added])
     return codec
+
+
+def _numbers(model: GGUF, name: str, count: int, *default: Any) -> Any:
+    """As many numbers as there are tokens."""
+    key = f"tokenizer.ggml.{name}"
+    found = model.get(key, np.ndarray, *default)
+    if len(found) != count:
+        raise model.wrong(key, f"{count} are needed, got {len(found)}")
+    return found
 
 
 def _bytes(model: GGUF, tokens: list[str]) -> Any:
@@ -188,9 +201,7 @@ def _bytes(model: GGUF, tokens: list[str]) -> Any:
 
 def _pieces(model: GGUF, tokens: list[str]) -> Any:
     """SentencePiece's pairs: the one whose whole has the best score is merged first (Kudo, Richardson 2018)."""
-    scores = model.metadata.get("tokenizer.ggml.scores", ())
-    if len(scores) != len(tokens):
-        raise model.wrong("tokenizer.ggml.scores", f"{len(tokens)} are needed, got {len(scores)}")
+    scores = _numbers(model, "scores", len(tokens))
     vocabulary = {t: i for i, t in enumerate(tokens)}
     ranked = sorted(range(len(tokens)), key=lambda i: (-float(scores[i]), i))
     pairs = [

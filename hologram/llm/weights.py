@@ -107,9 +107,12 @@ class _Loader:
         width, experts = self.a.width, self.a.experts
         hidden = self._shape(f"{at}ffn_up_exps")[-2]
         block: Block = {"router": self.matrix(f"{at}ffn_gate_inp", experts)}
-        for name, rows, columns in (("gate", hidden, width), ("up", hidden, width), ("down", width, hidden)):
-            part = self._rows(f"{at}ffn_{name}_exps", experts * rows, columns, (experts, rows, columns))
-            (block[f"{name}_experts"],) = self._joined([part])
+        sizes = {"gate": (hidden, width), "up": (hidden, width), "down": (width, hidden)}
+        gate, up, down = (
+            self._rows(f"{at}ffn_{name}_exps", experts * size[0], size[1], (experts, *size))
+            for name, size in sizes.items()
+        )
+        block |= {"gate_up_experts": self._joined([gate, up]), "down_experts": self._joined([down])}
         if self._has(f"{at}ffn_up_shexp.weight"):
             block |= self._gated(at, "_shexp")
             block["shared_gate"] = self.vector(f"{at}ffn_gate_inp_shexp", width)

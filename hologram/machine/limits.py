@@ -23,7 +23,7 @@ PROMISED: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (("panel_dtypes",), ("matmul",)),
     (("own_products",), ("matmul", "conv2d", "conv2d_weight")),
     (("own_orders",), ("order_rows",)),
-    (("own_packed",), ("packed_product", "packed_weights")),
+    (("own_packed",), ("packed_product", "packed_experts", "packed_weights")),
     (("matrix_dtypes",), ("matmul_units",)),
     (("rounded_dtypes",), ("matmul_units",)),
     (("copies_ahead",), ("matmul_ahead",)),
@@ -57,6 +57,8 @@ class Limits:
     software: bool  # a CPU emulates the device: barriers are dear, one thread per element is dearer
     # Host views may be kept and used at any time: a launch is done when its call returns, and memory does not move.
     host_resident: bool = False
+    # Those that programs compute in two words each, for the device has no such numbers; hand-written kernels cannot.
+    emulated_dtypes: frozenset[DType] = frozenset()
     splits_rows: bool = False  # a launch shares one long row out over the whole device by itself
     # A launch costs a call of a function; elsewhere as much as thousands of elements.
     cheap_launches: bool = False

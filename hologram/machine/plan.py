@@ -117,8 +117,8 @@ class Tile(Launchable):
 
 ORDER = "order_rows"  # a backend's own code, where Limits.own_orders: (rows, n) keys to their stable order
 ATTENTION_FEW = "attention_few"  # few queries that attend to many keys
-# And where Limits.own_packed: few rows times packed weights, and packed weights as floats.
-PACKED_PRODUCT, PACKED_WEIGHTS = "packed_product", "packed_weights"
+# And where Limits.own_packed: few rows times packed weights, rows times those of their experts, and weights as floats.
+PACKED_PRODUCT, PACKED_EXPERTS, PACKED_WEIGHTS = "packed_product", "packed_experts", "packed_weights"
 
 
 @frozen

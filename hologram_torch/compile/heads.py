@@ -27,7 +27,7 @@ def _fold(graph: torch.fx.Graph, node: torch.fx.Node) -> bool:
     if None in own or own[0].meta["val"].shape[1] != own[1].meta["val"].shape[1]:  # pyright: ignore
         return False
     node.args = (query, *own, *node.args[3:])
-    for left in (key, value):
+    for left in dict.fromkeys((key, value)):  # which may be one
         _erase(graph, left)
     return True
 

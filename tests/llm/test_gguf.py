@@ -126,6 +126,16 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "blocks": ({"llama.block_count": 1 << 31}, "tensors"),
     "no heads": ({"llama.attention.head_count": 0}, "at least 1"),
     "heads": ({"llama.attention.head_count_kv": 3}, "divide"),
+    "more heads than features": (
+        {
+            "llama.attention.head_count": 128,
+            "llama.attention.head_count_kv": 128,
+            "llama.attention.key_length": None,
+            "llama.attention.value_length": None,
+            "llama.rope.dimension_count": None,
+        },
+        "at most the width 64, got 128",
+    ),
     "epsilon": ({"llama.attention.layer_norm_rms_epsilon": float("nan")}, "float is needed"),
     "missing": ({"llama.context_length": None}, "nothing"),
     "text for a number": ({"llama.embedding_length": "64"}, "int is needed"),

@@ -75,6 +75,17 @@ def test_heads_that_cannot_share_are_refused(shapes: Any, executor: hg.Executor)
         hg.scaled_dot_product_attention(*given, enable_gqa=True)
 
 
+@pytest.mark.parametrize("heads", [2, 3, 16])
+@pytest.mark.parametrize("name", ["mask", "lengths", "slopes", "sinks"])
+def test_numbers_of_other_heads_are_refused(name: str, heads: int, executor: hg.Executor) -> None:
+    """2 heads with keys of their own and 8 that share them: neither 2 nor 3 masks are one for each."""
+    q, k = executor.zeros((1, 8, 4, 16)), executor.zeros((1, 2, 6, 16))
+    shape, dtype = (heads, 4, 6) if name == "mask" else (heads,), "i32" if name == "lengths" else "f32"
+    given = {name: executor.zeros(shape, dtype)}
+    with pytest.raises(ShapeError, match=f"the {name} must be of one head or of 8, got {heads}"):
+        hg.scaled_dot_product_attention(q, k, k, **given, enable_gqa=True)
+
+
 @pytest.mark.parametrize("dtype", ["f32", "f16", "bf16"])
 def test_memory_of_a_training_step_is_linear_in_the_length(dtype: str) -> None:
     """Of 8 heads that share 2 keys: scores of all would be 32, 128 and 512 MiB in f32."""

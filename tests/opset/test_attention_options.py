@@ -97,6 +97,16 @@ def test_memory_of_a_window_is_linear_and_its_work_too(settings: Any) -> None:
     assert peaks[2] - peaks[1] < 3 * (peaks[1] - peaks[0]), peaks
 
 
+@pytest.mark.parametrize("rows", [1, 40])
+def test_what_bounds_nothing_changes_nothing(rows: int, executor: hg.Executor) -> None:
+    rng = np.random.default_rng(rows)
+    q, k = (executor.tensor(rng.standard_normal((1, 2, n, 16)).astype(np.float32)) for n in (rows, 60))
+    wanted = hg.scaled_dot_product_attention(q, k, k, causal=True).to_numpy()
+    for options in ({"window": 1 << 31}, {"window": 1 << 40}, {"softcap": float("inf")}):
+        found = hg.scaled_dot_product_attention(q, k, k, causal=True, **options).to_numpy()
+        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
+
+
 def test_what_options_mean_nothing_is_refused(executor: hg.Executor) -> None:
     q = executor.zeros((1, 2, 3, 8))
     attend = hg.scaled_dot_product_attention

@@ -83,6 +83,16 @@ def test_columns_that_fill_no_words(kind, columns, executor):
         close(hg.linear(x, packed), exact, weights)
 
 
+@pytest.mark.parametrize("kind", ["int8", "int4g32", "uint4", "uint8g64", "f8e4m3"])
+@pytest.mark.parametrize("shape", [(0, 256), (5, 0), (0, 0)])
+def test_matrices_without_weights(kind, shape, executor):
+    packed = packed_of(kind, *shape, executor)[0]
+    assert packed.dequantize().shape == shape
+    for rows in (0, 1, 20):
+        found = hg.linear(executor.ones((rows, shape[1])), packed)
+        assert np.array_equal(found.to_numpy(), np.zeros((rows, shape[0]), np.float32))
+
+
 def test_strided_and_shifted_operands(executor):
     packed, weights = packed_of("Q5_1", 12, 96, executor)
     x, exact = random(executor, 96, 10)
@@ -116,6 +126,19 @@ def test_epilogues_fuse_in_a_graph(rows, dtype, executor):
         assert (error <= DTYPES[dtype] * 4 * behind * (1 + np.abs(gated))).all()
 
 
+@pytest.mark.parametrize("rows", [1, 6, 33])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_bias_and_activation_stay_where_more_follows(rows, dtype, executor):
+    packed, weights = packed_of("Q8_0", 9, 64, executor)
+    x, exact = random(executor, rows, 64, dtype=dtype)
+    bias, gate = (executor.tensor(np.arange(1.0, 10.0) * 30).astype(x.dtype) for _ in range(2))
+    traced = hg.jit(lambda x, p, b, g: p.linear(x, b, activation="relu") * 2.0 + g)(x, packed, bias, gate)
+    added = np.arange(1.0, 10.0) * 30
+    y = exact @ weights.T + added
+    bound = 4 * DTYPES[dtype] * (np.abs(exact) @ np.abs(weights).T + added)
+    assert (np.abs(traced.astype("f32").to_numpy() - 2 * np.maximum(y, 0) - added) <= bound).all()
+
+
 def test_a_graph_of_it_is_one_launch(executor):
     packed, _ = packed_of("Q4_1", 24, 64, executor)
     x, gate = random(executor, 1, 64)[0], random(executor, 1, 24)[0]
@@ -125,6 +148,21 @@ def test_a_graph_of_it_is_one_launch(executor):
         function(x, packed, gate)
     # The CPU's own product has its epilogue for a step of the same call.
     assert len(profile.launches) == 1 + executor.limits.own_packed
+
+
+@pytest.mark.parametrize(("kind", "few"), [("f8e4m3", 0), ("int4g8", 3)])
+def test_weights_become_floats_once_for_more_than_a_few_rows(kind, few, executor):
+    """Without code of its own for a format a device reads weights anew for each of a few rows, on a CPU for fewer."""
+    packed, weights = packed_of(kind, 24, 64, executor)
+    few = few if executor.limits.own_packed else 8
+    for rows in (1, few, few + 1, 20):
+        x, exact = random(executor, rows, 64)
+        with executor.profile() as profile:
+            found = hg.linear(x, packed)
+        close(found, exact, weights)
+        names = [launch.subject.kernel for launch in profile.launches]
+        assert any("numbers" in name for name in names) == (rows > few), names
+        assert not any("epilogue" in name for name in names), names  # there is nothing behind the product
 
 
 def test_an_argument_of_another_format_is_traced_anew(executor):

@@ -267,6 +267,19 @@ def test_heads_that_share_keys_are_rows_of_one_product(rows: int, masked: tuple[
     assert rows > 1 or not copies
 
 
+def _latent(query: Any, latent: Any) -> Any:
+    key = latent[:, :, None].expand(-1, -1, 2, -1, -1).reshape(2, 6, 9, 8)
+    return functional.scaled_dot_product_attention(query, key, key)
+
+
+@pytest.mark.filterwarnings("error:erase_node")
+def test_keys_that_are_values_too_are_shared() -> None:
+    query, latent = torch.randn(2, 6, 1, 8), torch.randn(2, 3, 9, 8)
+    with torch.no_grad():
+        found = torch.compile(_latent, backend="hologram")(query.to("hologram"), latent.to("hologram"))
+    torch.testing.assert_close(found.cpu(), _latent(query, latent), atol=1e-5, rtol=1e-5)
+
+
 def test_shared_keys_of_any_length_and_with_gradients() -> None:
     compiled: Any = torch.compile(_shared, backend="hologram", dynamic=True)
     for length in (5, 6, 7):

@@ -49,6 +49,11 @@ def test_groups(case: str, dtype: Any) -> None:
     )
 
 
+def test_no_groups_give_nothing() -> None:
+    a, b = torch.randn(7, 16, device="hologram"), torch.randn(0, 16, 24, device="hologram")
+    assert torch.equal(aten._grouped_mm(a, b, ends().to("hologram")).cpu(), torch.zeros(7, 24))
+
+
 def test_turned_weights() -> None:
     host, device = both("rows", torch.float32)
     host[1], device[1] = (x[1].mT.contiguous().mT for x in (host, device))

@@ -47,19 +47,35 @@ def test_linear(format: str, shape: tuple[int, ...]) -> None:
     assert module.packed.planes["codes"].buffer is packed.planes["codes"].buffer
 
 
-def test_what_is_no_weight_is_differentiated() -> None:
+@pytest.mark.parametrize("shape", [(3, 5, 64), (64,), (0, 64)])
+def test_what_is_no_weight_is_differentiated(shape: tuple[int, ...]) -> None:
     packed, weights = packed_of("int4g32")
     reference = nn.Linear(64, 48)
     reference.weight = nn.Parameter(weights)
     module = PackedLinear(packed, reference.bias.detach().to("hologram"))
     slopes = []
-    x = torch.randn(3, 5, 64)
+    x = torch.randn(shape)
     for each, device in ((reference, "cpu"), (module, "hologram")):
         given = x.detach().to(device).requires_grad_()
         each(given).square().sum().backward()
         slopes.append((given.grad, each.bias.grad))
     for wanted, found in zip(*slopes, strict=True):
-        close(found, wanted)
+        assert found.shape == wanted.shape
+        if wanted.numel():
+            close(found, wanted)
+
+
+@pytest.mark.filterwarnings("error")
+def test_the_derivative_is_differentiated() -> None:
+    """As by a penalty on gradients: of the cotangent of x, with respect to x and the bias."""
+    packed, weights = packed_of("int4g32")
+    x, bias, slopes = torch.randn(3, 64), torch.randn(48), []
+    module = PackedLinear(packed, bias.to("hologram"))
+    for layer, device in ((lambda x: nn.functional.linear(x, weights, bias), "cpu"), (module, "hologram")):
+        given = x.to(device, copy=True).requires_grad_()
+        (slope,) = torch.autograd.grad(layer(given).pow(3).sum(), given, create_graph=True)
+        slopes += torch.autograd.grad(slope.square().sum(), given)
+    close(slopes[1], slopes[0])
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16], ids=str)

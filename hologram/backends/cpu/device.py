@@ -21,7 +21,7 @@ from hologram.foundation.errors import CompileError
 from hologram.machine.device import DeviceInfo
 from hologram.machine.kernel import Binding, Call, Draft, Kernel, Places, Prepared
 from hologram.machine.limits import STREAMED_BYTES, Limits
-from hologram.machine.plan import ATTENTION_FEW, ORDER, PACKED_PRODUCT, PACKED_WEIGHTS, Tile
+from hologram.machine.plan import ATTENTION_FEW, ORDER, PACKED_EXPERTS, PACKED_PRODUCT, PACKED_WEIGHTS, Tile
 from hologram.machine.timeline import Clock, HostTimeline, Timeline
 
 if TYPE_CHECKING:
@@ -113,6 +113,7 @@ KERNELS: Mapping[str, Callable[[Tile, Callable[[Program], Kernel], compiled.Host
     ORDER: lambda tile, compile_program, host: ordering.OrderKernel(tile, host),
     ATTENTION_FEW: lambda tile, compile_program, host: attending.FewKernel(tile, host),
     PACKED_PRODUCT: lambda tile, compile_program, host: packed.ProductKernel(tile, host),
+    PACKED_EXPERTS: lambda tile, compile_program, host: packed.ExpertsKernel(tile, host),
     PACKED_WEIGHTS: lambda tile, compile_program, host: packed.WeightsKernel(tile, host),
     **dict.fromkeys(
         ("matmul", "matmul_register", "matmul_subgroup"), lambda *given: tiles.ProductTile(*given)

@@ -181,7 +181,7 @@ PRELUDE = Prelude(
     alias="using {name} = {type};",
     constant="constexpr {type} {name} = {value};",
     types=TYPES,
-    head=_head,
+    head=lambda own, epilogue: _head(own | epilogue),
     epilogue=_epilogue,
 )
 

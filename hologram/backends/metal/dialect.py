@@ -135,7 +135,7 @@ PRELUDE = Prelude(
     alias="using {name} = {type};",
     constant="constant constexpr {type} {name} = {value};",
     types={d: t for d, t in TYPES.items() if d != index},
-    head=lambda used: HEAD,
+    head=lambda own, epilogue: HEAD,
     epilogue=_epilogue,
 )
 

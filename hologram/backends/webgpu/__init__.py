@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hologram.atlas.program import Launchable
 from hologram.backends.webgpu.native.files import DEVICE_FILES as DEVICE_FILES
@@ -34,7 +34,7 @@ def probe() -> Probe:
     return probing.probe()
 
 
-def open_device(index: int, **lowered: int) -> WebGPUDevice:
+def open_device(index: int, **lowered: Any) -> WebGPUDevice:
     """Opens the device with that index in the probe's list; raises BackendUnavailable.
 
     `lowered` replaces fields of its Limits by smaller ones.

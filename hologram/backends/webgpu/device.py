@@ -211,7 +211,7 @@ def _until(memory: Memory, start: int, stop: int) -> Binding:
     return Binding(memory, start, -(-stop // WORD) * WORD - start)
 
 
-def open_device(index: int, **lowered: int) -> WebGPUDevice:
+def open_device(index: int, **lowered: Any) -> WebGPUDevice:
     """Opens the device with that index in the probe's list, with all of its adapter's limits and features.
 
     `lowered` replaces fields of its Limits by smaller ones. Raises BackendUnavailable.

@@ -85,7 +85,9 @@ class Form:
         limits = kernel_context.limits
         most = kernel_context.max_immediate_bytes
         self.immediates = isinstance(kernel, Program) and _words(kernel) * 4 <= most
-        dialect = wgsl(limits.dtypes, immediates=self.immediates, read_write=read_write)
+        dialect = wgsl(
+            limits.dtypes, limits.emulated_dtypes, immediates=self.immediates, read_write=read_write
+        )
         self.generator = generator(kernel, dialect, limits, FOLDER)
         self._compiled: dict[Variant, Compiled] = {}
 

@@ -77,7 +77,8 @@ class Emitter(Body):
     def loop(self, name: str, dtype: DType, start: str, stop: str, step: str):
         """The scope of a counted loop."""
         values = {"name": name, "type": self.type(dtype), "start": start, "stop": stop, "step": step}
-        return self.scope(self.dialect.loop.format(**values))
+        self.help("loop", dtype, "")
+        return self.scope(self.dialect.loops.get(dtype, self.dialect.loop).format(**values))
 
     def type(self, dtype: DType) -> str:
         spelled = self.dialect.types.get(dtype)

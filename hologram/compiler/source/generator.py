@@ -211,7 +211,8 @@ class TileGenerator:
         tile, dialect = self.tile, self.dialect
         if tile.epilogue is not None:
             tile = replace(tile, epilogue=lower(tile.epilogue, dialect))
-        return load(tile, dialect, missing=frozenset(dtypes.ALL) - self.limits.dtypes)
+        native = self.limits.dtypes - self.limits.emulated_dtypes
+        return load(tile, dialect, missing=frozenset(dtypes.ALL) - native)
 
 
 def generator(kernel: Launchable, dialect: Dialect, limits: Limits, folder: Path | None = None) -> Generator:

@@ -98,7 +98,7 @@ def load(tile: Tile, dialect: Dialect, *, missing: frozenset[DType] = frozenset(
         _names(tile, dialect, prelude, missing),
         _epilogue(tile, dialect, prelude),
     )
-    head = prelude.head(frozenset(dtype for _, dtype in tile.types) | _read(tile.epilogue))
+    head = prelude.head(frozenset(dtype for _, dtype in tile.types), _read(tile.epilogue))
     if prelude.one_line:
         text = "\n".join([" ".join([*head, *names, written]), *epilogue, ""])
     else:

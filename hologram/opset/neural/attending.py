@@ -12,6 +12,8 @@ from hologram.machine.layout import Layout
 from hologram.opset.forms.operation import Attributes, Inputs
 from hologram.opset.tiles.attention.attended import BEHIND, Attended, Look, Pages
 
+FARTHEST = (1 << 31) - 1  # positions are i32
+
 
 def attended(who: str, inputs: Inputs, attributes: Attributes) -> Attended:
     """What the operands q, k, v, mask, lengths, slopes and sinks mean together, and of caches table and scales.
@@ -37,6 +39,11 @@ def attended(who: str, inputs: Inputs, attributes: Attributes) -> Attended:
     more = [_tensor(who, name, i, kind) for (name, kind), i in zip(kinds, of_heads, strict=True)]
     own = _own_heads(who, q, k, v) if attributes["enable_gqa"] else 0
     if own:
+        heads = [("mask", () if mask is None else mask.shape[-3:-2])]
+        heads += [(name, () if i is None else i.shape[-1:]) for (name, _), i in zip(kinds, more, strict=True)]
+        for name, of in heads:
+            if of and of[0] not in (1, q.shape[-3]):
+                raise ShapeError(f"{who}: the {name} must be of one head or of {q.shape[-3]}, got {of[0]}")
         q, mask = apart(q, own), None if mask is None else apart(mask, own)
         k, v = (i.unsqueeze(i.ndim - 2) for i in (k, v))
         more = [None if i is None else _numbers_apart(i, own) for i in more]
@@ -111,7 +118,9 @@ def _look(who: str, attributes: Attributes, width: int) -> Look:
     if softcap is not None and not softcap > 0:
         raise ValueError(f"{who}: softcap must be positive, got {softcap!r}")
     scale: Any = attributes["scale"]
-    return Look(bool(attributes["causal"]), scale_of(scale, width), window, float(softcap or 0))
+    softcap = 0.0 if softcap is None or math.isinf(softcap) else float(softcap)
+    window = None if window is None else min(window, FARTHEST)
+    return Look(bool(attributes["causal"]), scale_of(scale, width), window, softcap)
 
 
 def _tensor(who: str, name: str, given: Any, kinds: tuple[str, ...]) -> Layout | None:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from hologram.atlas.program import Program
-from hologram.foundation.dtypes import ALL, bf16, f16, f32
+from hologram.atlas.builder import Builder, Value
+from hologram.atlas.opcodes import Opcode
+from hologram.atlas.program import Access, Instruction, Program
+from hologram.atlas.rewrite import rewrite
+from hologram.foundation.dtypes import ALL, DType, bf16, f16, f32
 from hologram.foundation.errors import ShapeError, UnsupportedDType
 from hologram.foundation.frozen import frozen
 from hologram.machine.layout import Layout
@@ -26,6 +31,7 @@ from hologram.opset.packed.weights import PLANES, packed_numbers, weights_refere
 from hologram.opset.reduce import sum_
 
 ACTIVATING = (f32, f16, bf16)  # dtypes that products take
+ADDED = "added"  # what a further epilogue calls the bias
 
 
 @frozen(eq=False, repr=False)
@@ -93,7 +99,13 @@ class PackedLinear(Operation):
         numbers = iter(range(tensors))
         places = [Place(next(numbers), i) if isinstance(i, Layout) else None for i in inputs[:-1]]
         steps = Steps(tensors + further + 1)
-        reads = list(range(tensors, tensors + further))
+        reads, bias = iter(range(tensors, tensors + further)), inputs[-1]
+        added = steps.gathered(Place(tensors - 1, bias)) if isinstance(bias, Layout) else None
+        activation = "none" if attributes["gated"] else attributes["activation"]
+        epilogue = behind(epilogue, added and added.layout.dtype, activation)
+        reads = [
+            added.position if added and b.name == ADDED else next(reads) for b in epilogue_reads(epilogue)
+        ]
         return self._planned(
             steps, places, Place(tensors + further, out), attributes, target, epilogue, reads
         )
@@ -117,6 +129,23 @@ class PackedLinear(Operation):
         gate = attributes["activation"] if attributes["gated"] else None
         packed_product(steps, format, x, weights, final, target, epilogue, reads, gate)
         return steps.plan()
+
+
+@lru_cache(maxsize=64)
+def behind(epilogue: Program, bias: DType | None, activation: str) -> Program:
+    """The epilogue of activation(value + bias), which reads a bias of a dtype as ADDED."""
+    if bias is None and activation == "none":
+        return epilogue
+
+    def rule(b: Builder, i: Instruction, operands: list[Any]) -> Value | None:
+        if i.opcode is not Opcode.LOAD or i.attribute != "value":
+            return None
+        value = b.load(epilogue.buffer("value"), operands[0])
+        if bias is not None:
+            value = value + b.load(b.buffer(ADDED, bias, Access.READ), b.coordinate(1)).to(value.dtype)
+        return ACTIVATIONS[activation](value)
+
+    return replace(rewrite(epilogue, rule), name=f"{epilogue.name}_behind_{activation}")
 
 
 def _linear_reference(x, codes, scales, high, factors, bias, format, columns, activation, gated):

@@ -5,9 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from hologram.atlas.program import Access, BufferParameter
-from hologram.foundation.dtypes import f32, u32
+from hologram.foundation.dtypes import f32, i64, u32
 from hologram.machine.layout import Layout
-from hologram.machine.plan import PACKED_PRODUCT, PACKED_WEIGHTS, Step, Target, Tile, reading, told, writing
+from hologram.machine.plan import (
+    PACKED_EXPERTS,
+    PACKED_PRODUCT,
+    PACKED_WEIGHTS,
+    Step,
+    Target,
+    Tile,
+    reading,
+    told,
+    writing,
+)
 from hologram.opset.forms.steps import Place
 from hologram.opset.packed.formats import UNIT, Format
 
@@ -33,6 +43,28 @@ def own_product(format: Format, x: Place, planes: Planes, out: Place) -> tuple[S
         constants=format.constants,
     )
     return _launch(tile, (m, n, k, *numbers), [x, *planes.values(), out])
+
+
+def own_experts(
+    format: Format, x: Place, chosen: Place, planes: Planes, out: Place, experts: int, parts: int
+) -> tuple[Step, list[int]]:
+    """The launch of out (pairs, n): a pair's row of x times the weights of the expert that `chosen` (pairs), i64, says.
+
+    Weights have so many parts, in each of which an expert has n / parts rows.
+    """
+    (m, k), n, pairs = x.layout.shape, out.layout.shape[-1], chosen.layout.size
+    names, numbers = _lying(planes)
+    tile = Tile(
+        stem=PACKED_EXPERTS,
+        buffers=(
+            *(*reading(x.layout.dtype, "x"), *reading(i64, "chosen")),
+            *(*_buffers(planes), *writing(f32, "out")),
+        ),
+        scalars=told(u32, "pairs", "each", "n", "k", "experts", "height", *names),
+        constants=format.constants,
+    )
+    scalars = (pairs, pairs // m, n, k, experts, n // parts, *numbers)
+    return _launch(tile, scalars, [x, chosen, *planes.values(), out])
 
 
 def own_weights(format: Format, planes: Planes, out: Place) -> tuple[Step, list[int]]:

@@ -21,11 +21,12 @@ def quantized(weights: np.ndarray, format: Format) -> Planes:
         raise ShapeError(f"packed: weights must have two axes, got shape {weights.shape}")
     rows, columns = weights.shape
     size = format.block or max(columns, 1)
-    padded = np.zeros((rows, -(-max(columns, 1) // size) * size), np.float32)
+    count = -(-columns // size) if format.block else 1
+    padded = np.zeros((rows, count * size), np.float32)
     padded[:, :columns] = weights
-    groups = padded.reshape(rows, -1, size)
-    codes, scales, zeros = _rounded(groups, format)
-    return planes_of(format, codes.reshape(rows, -1)[:, :columns], scales, zeros)
+    codes, scales, zeros = _rounded(padded.reshape(rows, count, size), format)
+    zeros = None if zeros is None else zeros[:, : format.groups(columns)]
+    return planes_of(format, codes.reshape(padded.shape)[:, :columns], scales, zeros)
 
 
 def _rounded(groups: np.ndarray, format: Format) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -18,15 +19,16 @@ def packed_codes(codes: np.ndarray, bits: int) -> np.ndarray:
     packed = np.zeros((rows, columns // UNIT, 4 * bits), np.uint8)
     for part in range(8 // bits):
         packed |= parts[:, :, part] << np.uint8(bits * part)
-    return packed.reshape(rows, -1).view("<u4")
+    return packed.reshape(rows, columns * bits // 8).view("<u4")
 
 
 def unpacked_codes(words: np.ndarray, bits: int) -> np.ndarray:
     """What `packed_codes` packed."""
     rows = words.shape[0]
-    packed = np.ascontiguousarray(words).view(np.uint8).reshape(rows, -1, 1, 4 * bits)
+    units = words.shape[1] // bits
+    packed = np.ascontiguousarray(words).view(np.uint8).reshape(rows, units, 1, 4 * bits)
     shifts = np.arange(0, 8, bits, dtype=np.uint8)[:, None]
-    return ((packed >> shifts) & np.uint8((1 << bits) - 1)).reshape(rows, -1)
+    return ((packed >> shifts) & np.uint8((1 << bits) - 1)).reshape(rows, units * UNIT)
 
 
 def planes_of(
@@ -39,7 +41,7 @@ def planes_of(
     rows, columns = codes.shape
     padded = np.zeros((rows, -(-columns // UNIT) * UNIT), codes.dtype)
     padded[:, :columns] = codes
-    planes: Planes = {"scales": np.ascontiguousarray(scales.reshape(rows, -1), format.scale.numpy)}
+    planes: Planes = {"scales": np.ascontiguousarray(_flat(scales), format.scale.numpy)}
     if format.code is not None:
         return planes | {"codes": padded}
     padded = padded.view(np.uint8)
@@ -48,11 +50,16 @@ def planes_of(
     if format.high:
         planes["high"] = packed_codes(padded >> np.uint8(format.bits), format.high)
     if factors is not None:
-        flat = factors.reshape(rows, -1)
+        flat = _flat(factors)
         words = np.zeros((rows, -(-flat.shape[1] // 4) * 4), np.uint8)
         words[:, : flat.shape[1]] = flat.view(np.uint8)
         planes["factors"] = words.view("<u4")
     return planes
+
+
+def _flat(array: np.ndarray) -> np.ndarray:
+    """Rows of numbers."""
+    return array.reshape(len(array), math.prod(array.shape[1:]))
 
 
 def weights_of(format: Format, planes: Mapping[str, np.ndarray], columns: int) -> np.ndarray:

@@ -8,7 +8,9 @@ from typing import Any
 import hologram as hg
 from hologram.foundation.dtypes import f8e5m2
 from hologram.frontend.tensor import Tensor
+from hologram.opset.packed.formats import UNIT
 from hologram.opset.packed.linear import packed_linear
+from hologram_torch.aten.packed.integers import check
 from hologram_torch.kernels.fused import fused
 from hologram_torch.kernels.registry import implements
 
@@ -26,11 +28,13 @@ def scaled_mm(
     Results of 8 bits are divided by `scale_result`, others are as they are, as on PyTorch's CPU.
     """
     n, k = b.shape[1], b.shape[0]
+    check("_scaled_mm", bias is None or bias.shape == (n,), f"bias must be 1d tensor with size {n}")
     x = a.astype(hg.float32)
     scales = scale_b.reshape(-1, 1)
     scales = scales if scales.shape[0] == n else scales.expand((n, 1))
     along = b.mT.layout.strides
-    if k and (along[1] == 1 or k == 1):  # as weights lie that are multiplied as they are
+    # As weights lie that are multiplied as they are: in whole units, behind which nothing is read.
+    if k and not k % UNIT and along[1] == 1:
         format = "f8e5m2" if b.dtype is f8e5m2 else "f8e4m3"
         y = packed_linear(x, b.mT, scales, format=format, columns=k, activation="none")
     else:

@@ -40,7 +40,7 @@ def _check(a: torch.Tensor, b: torch.Tensor, offsets: torch.Tensor | None, bias:
 def _spans(offsets: torch.Tensor, total: int) -> list[tuple[int, int]]:
     """Where each group begins and ends."""
     ends: list[int] = offsets.tolist()
-    begins = [0, *ends[:-1]]
+    begins = [0, *ends][: len(ends)]
     if any(begin > end for begin, end in zip(begins, ends, strict=True)) or (ends and ends[-1] > total):
         raise RuntimeError(f"hologram, _grouped_mm: offsets must rise and end by {total}, got {ends}")
     return list(zip(begins, ends, strict=True))

@@ -105,8 +105,20 @@ def _setup(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
 def _derived(ctx: Any, cotangent: torch.Tensor) -> tuple[Any, ...]:
     wanted = ctx.needs_input_grad
     x = _linear_back(cotangent.contiguous(), *ctx.saved_tensors, *ctx.settings) if wanted[0] else None
-    bias = cotangent.flatten(0, -2).sum(0) if wanted[5] else None
+    bias = cotangent.sum_to_size(cotangent.shape[-1:]) if wanted[5] else None
     return (x, None, None, None, None, bias, None, None)
 
 
+def _setup_back(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
+    _, *planes, format, columns = inputs
+    ctx.save_for_backward(*planes)
+    ctx.settings = (format, columns)
+
+
+def _derived_back(ctx: Any, cotangent: torch.Tensor) -> tuple[Any, ...]:
+    x = packed_linear(cotangent.contiguous(), *ctx.saved_tensors, None, *ctx.settings)
+    return (x, None, None, None, None, None, None)
+
+
 torch.library.register_autograd(packed_linear, _derived, setup_context=_setup, lib=library)
+torch.library.register_autograd(_linear_back, _derived_back, setup_context=_setup_back, lib=library)

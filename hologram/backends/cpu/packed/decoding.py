@@ -44,7 +44,7 @@ def spread(w: Writer, type_: str, value: str, count: int) -> str:
     )
 
 
-_POINTERS = frozenset({"x", "codes", "scales", "high", "factors", "out", "room"})
+_POINTERS = frozenset({"x", "chosen", "codes", "scales", "high", "factors", "out", "room"})
 
 
 def words_of(w: Writer, names: Sequence[str]) -> dict[str, str]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from hologram.backends.cpu.image import ADDRESS, Patch, Piece, Step
 from hologram.backends.cpu.packed.decoding import Machine
+from hologram.backends.cpu.packed.experts import Experts, experts_room_bytes
 from hologram.backends.cpu.packed.rows import Rows, room_bytes
 from hologram.backends.cpu.packed.slabs import Slabs
 from hologram.backends.cpu.written import WrittenKernel
@@ -85,7 +86,7 @@ class PackedKernel(WrittenKernel):
         assert self.host is not None
         threads = self.host.threads
         sizes = {b.name: b.dtype.itemsize for b in self.tile.buffers}
-        known = {"m": number.get("m", 0), "n": number["n"], "units": number["k"] // UNIT}
+        known = {"units": number["k"] // UNIT} | {name: number[name] for name in words if name in number}
         known |= {
             f"{name}_row": number[f"{name}_row"] * sizes[name] for name in sizes if f"{name}_row" in number
         }
@@ -130,6 +131,37 @@ class ProductKernel(PackedKernel):
         assert self.host is not None
         machine = machine_of(self.host.engine())
         return Rows(format_of(self.tile), self.tile.buffers[0].dtype, machine)
+
+
+class ExpertsKernel(PackedKernel):
+    """Rows times the packed weights of the experts that they are sent to."""
+
+    def pieces(self, spans: Sequence[Span], scalars: Sequence[Number], grid: Sequence[int]) -> list[Piece]:
+        assert self.host is not None
+        number, format = self.numbers(scalars), format_of(self.tile)
+        pairs, n, units, experts = number["pairs"], number["n"], number["k"] // UNIT, number["experts"]
+        code = _code(self.host.engine(), Experts, format, self.tile.buffers[0].dtype)
+        steps = ((1, 0.0), (pairs * units, _PREPARE_NS), (n, units * pairs * (_READ_NS + _MULTIPLY_NS)))
+        room = experts_room_bytes(pairs, experts, units, UNIT // min(format.group, UNIT)) // 8 + 1
+        return [self._piece(number, code, Experts.arguments, steps, room)]
+
+    def by_numpy(self, arrays: dict[str, np.ndarray], number: dict[str, Any], grid: tuple[int, ...]) -> None:
+        pairs, n, k, experts = (number[name] for name in ("pairs", "n", "k", "experts"))
+        parts = n // number["height"]
+        x = arrays["x"][: pairs // number["each"] * k].reshape(-1, k).astype(np.float32)
+        weights = self._weights(arrays, number | {"n": parts * experts * number["height"]})
+        weights = weights.reshape(parts, experts, -1, k)
+        out = arrays["out"][: pairs * n].reshape(pairs, n)
+        named = arrays["chosen"][:pairs]
+        out[...] = 0
+        for expert in range(experts):
+            own = np.flatnonzero((named == expert) | (named == expert - experts))
+            out[own] = x[own // number["each"]] @ weights[:, expert].reshape(n, k).T
+
+    def _writer(self) -> Experts:
+        assert self.host is not None
+        machine = machine_of(self.host.engine())
+        return Experts(format_of(self.tile), self.tile.buffers[0].dtype, machine)
 
 
 class WeightsKernel(PackedKernel):

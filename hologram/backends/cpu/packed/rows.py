@@ -68,15 +68,20 @@ class Rows(Decoding):
         scales = w.element(integers, "i8", w(f"mul i64 {total}, {2 * UNIT}"))
         return integers, scales, w.element(scales, "i8", w(f"mul i64 {total}, {4 * self.entries}"))
 
+    def _source(self, w: Writer, word: dict[str, str], number: str) -> str:
+        """The unit of x that becomes the unit `number` of integers."""
+        return number
+
     def _prepare(self) -> str:
         """Units begin .. end of all rows of x."""
 
         def body(w: Writer) -> None:
-            word = words_of(w, ARGUMENTS)
+            word = words_of(w, self.arguments)
             integers, scales, sums = self._room(w, word)
 
             def unit(number: str, _: list[str]) -> Sequence[str]:
-                first = w.element(word["x"], "i8", w(f"mul i64 {number}, {UNIT * self._dtype.itemsize}"))
+                source = w(f"mul i64 {self._source(w, word, number)}, {UNIT * self._dtype.itemsize}")
+                first = w.element(word["x"], "i8", source)
                 parts = [
                     self._vector_at(w, w.element(first, "i8", str(k * HALF * self._dtype.itemsize)), HALF)
                     for k in (0, 1)
@@ -133,8 +138,7 @@ class Rows(Decoding):
 
         def body(w: Writer) -> None:
             word = words_of(w, ARGUMENTS)
-            integers, scales, sums = self._room(w, word)
-            columns = word["n"]
+            room, columns = self._room(w, word), word["n"]
 
             def column(n: str, _: list[str]) -> Sequence[str]:
                 planes = [w.element(word[p], "i8", w(f"mul i64 {n}, {word[p + '_row']}")) for p in PLANES]
@@ -143,14 +147,9 @@ class Rows(Decoding):
                     stop = word["m"] if height == 1 else w(f"and i64 {word['m']}, {-height}")
 
                     def rows(r: str, _: list[str], height: int = height) -> Sequence[str]:
-                        unit = w(f"mul i64 {r}, {word['units']}")
-                        at = w.element(integers, "i8", w(f"mul i64 {unit}, {2 * UNIT}"))
-                        entry = w(f"mul i64 {unit}, {self.entries}")
-                        places = [at, *(w.element(p, "float", entry) for p in (scales, sums))]
                         to = w(f"add i64 {w(f'mul i64 {r}, {columns}')}, {n}")
                         out = w.element(word["out"], "float", to)
-                        told = ", ".join(f"ptr {p}" for p in (*places, *planes, out))
-                        w.do(f"call void @dot{height}({told}, i64 {word['units']}, i64 {columns})")
+                        self._called(w, height, room, r, planes, out, columns, word["units"])
                         return ()
 
                     w.loop(first, stop, str(height), (), rows)
@@ -160,6 +159,26 @@ class Rows(Decoding):
             w.loop("%begin", "%end", "1", (), column)
 
         return self._function("void @dots(ptr %arguments, i64 %begin, i64 %end)", body)
+
+    def _called(
+        self,
+        w: Writer,
+        height: int,
+        room: tuple[str, str, str],
+        row: str,
+        planes: Sequence[str],
+        out: str,
+        apart: str,
+        units: str,
+    ) -> None:
+        """So many rows of x, from one on, times a row of weights: results are so many elements `apart`."""
+        integers, scales, sums = room
+        unit = w(f"mul i64 {row}, {units}")
+        entry = w(f"mul i64 {unit}, {self.entries}")
+        at = w.element(integers, "i8", w(f"mul i64 {unit}, {2 * UNIT}"))
+        places = (at, *(w.element(p, "float", entry) for p in (scales, sums)), *planes, out)
+        told = ", ".join(f"ptr {p}" for p in places)
+        w.do(f"call void @dot{height}({told}, i64 {units}, i64 {apart})")
 
     def _dot(self, rows: int) -> str:
         """So many results of one row of weights, segment by segment."""

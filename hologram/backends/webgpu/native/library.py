@@ -20,6 +20,7 @@ from typing import Any
 from hologram.backends.webgpu.native.declared import Declared
 from hologram.backends.webgpu.native.granted import granted
 from hologram.foundation import forks
+from hologram.foundation.config import config
 from hologram.foundation.errors import BackendUnavailable
 from hologram.foundation.frozen import frozen
 
@@ -40,6 +41,15 @@ FEATURES = (
     "WGPUNativeFeature_TimestampQueryInsideEncoders",
     "WGPUNativeFeature_TimestampQueryInsidePasses",
 )
+
+# What HOLOGRAM_WITHOUT takes away, by its words.
+_WITHOUT = {
+    "float16": {"ShaderF16"},
+    "float64": {"ShaderF64"},
+    "int64": {"ShaderInt64", "ShaderInt64AtomicMinMax", "ShaderInt64AtomicAllOps"},
+    "subgroups": {"Subgroup", "SubgroupBarrier"},
+    "immediates": {"Immediates"},
+}
 
 # Flags that wgpu.h writes as C constants, which cffi does not read from a loaded library.
 INSTANCE_VULKAN, INSTANCE_METAL, INSTANCE_DX12 = 1 << 0, 1 << 2, 1 << 3
@@ -163,7 +173,7 @@ class Library:
             subgroup_max=info.subgroupMaxSize,
             features=frozenset(
                 f.partition("_")[2] for f in FEATURES if lib.wgpuAdapterHasFeature(handle, getattr(lib, f))
-            ),
+            ).difference(*(_WITHOUT[word] for word in config.without)),
             limits=_numbers(limits),
         )
         lib.wgpuAdapterInfoFreeMembers(info[0])

@@ -11,7 +11,6 @@ from hologram.backends.webgpu.native.library import Adapter, library
 from hologram.backends.webgpu.native.vulkan import System
 from hologram.foundation import dtypes, forks
 from hologram.foundation.config import config
-from hologram.foundation.dtypes import DType
 from hologram.machine.backend_module import Probe
 from hologram.machine.device import DeviceInfo
 from hologram.machine.limits import ALIGNMENT, Limits
@@ -20,7 +19,8 @@ NAME = "webgpu"
 _WGPU = (0, 32)
 _INSTALL = "pip install 'wgpu>=0.32', which needs Python 3.11 or newer"
 _ORDER = {"discrete": 0, "integrated": 1, "unknown": 2, "cpu": 3}
-_NEEDED = {dtypes.f64: "ShaderF64", dtypes.i64: "ShaderInt64", dtypes.u64: "ShaderInt64"}
+_NEEDED = {dtypes.f64: {"ShaderF64", "ShaderInt64"}}  # functions of f64 take its bits apart
+_WIDE = frozenset({dtypes.i64, dtypes.u64})
 
 
 @cache
@@ -75,7 +75,7 @@ def limits(adapter: Adapter) -> Limits:
     binding = asked["maxStorageBufferBindingSize"]
     lowered = config.webgpu_max_binding
     return Limits(
-        dtypes=frozenset(d for d in dtypes.ALL if _has(adapter, d)),
+        dtypes=frozenset(d for d in dtypes.ALL if _NEEDED.get(d, set()) <= adapter.features),
         max_buffer_bytes=_whole(asked["maxBufferSize"]),
         max_binding_bytes=_whole(min(binding, lowered) if lowered else binding),
         max_bindings=asked["maxStorageBuffersPerShaderStage"],
@@ -86,6 +86,7 @@ def limits(adapter: Adapter) -> Limits:
         unified_memory=adapter.kind in ("integrated", "cpu"),
         parallelism=_cores() if adapter.kind == "cpu" else 0,
         software=adapter.kind == "cpu",
+        emulated_dtypes=frozenset() if "ShaderInt64" in adapter.features else _WIDE,
         tracks_whole_buffers=True,
         exact_division=False,
         fused_multiply_add=False,
@@ -106,11 +107,6 @@ def _cores() -> int:
 def _whole(nbytes: int) -> int:
     """Rounded down to whole allocations, at least one: a binding's size is rounded up before it is bound."""
     return max(ALIGNMENT, nbytes // ALIGNMENT * ALIGNMENT)
-
-
-def _has(adapter: Adapter, dtype: DType) -> bool:
-    """8- and 16-bit dtypes are packed into words by the compiler; 64-bit ones need the adapter's."""
-    return dtype not in _NEEDED or _NEEDED[dtype] in adapter.features
 
 
 def _api() -> str:

@@ -7,10 +7,12 @@ conversions to and from their wide dtype are spelled for them (compiler/lowering
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
+from dataclasses import replace
+from functools import cache, partial
 
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access
+from hologram.backends.webgpu.wgsl import wide_integers
 from hologram.backends.webgpu.wgsl.functions import (
     FLOATS,
     FROM_BITS,
@@ -185,7 +187,7 @@ fallthrough finally friend fxgroup groupshared highp instanceof macro_rules medi
 noexcept noinline nointerpolation non_coherent noncoherent noperspective nullptr packoffset patch
 pixelfragment precise precision premerge priv regardless reinterpret_cast restrict smooth snorm static_assert
 static_cast std subroutine thread_local typeid typeof unless unorm unsized varying volatile wgsl where"""
-RESERVED = frozenset(_RESERVED.split())
+RESERVED = frozenset(_RESERVED.split()) | wide_integers.RESERVED
 
 
 def _structure(name: str, fields: Iterable[tuple[str, str]]) -> list[str]:
@@ -225,15 +227,17 @@ def _members(d: Declarations) -> list[tuple[str, str]]:
     return members
 
 
-def _element_type(b: BufferDeclaration, vectors: Mapping[DType, str]) -> str:
+def _element_type(b: BufferDeclaration, vectors: Mapping[DType, str], types: Mapping[DType, str]) -> str:
     if b.vector:
         return vectors[b.dtype]
     if b.atomic:
         return "atomic<i32>" if b.dtype == i32 else "atomic<u32>"
-    return "u32" if b.dtype in PACKED else TYPES[b.dtype]
+    return "u32" if b.dtype in PACKED else types[b.dtype]
 
 
-def _declare(d: Declarations, vectors: Mapping[DType, str], immediates: bool) -> list[str]:
+def _declare(
+    d: Declarations, vectors: Mapping[DType, str], types: Mapping[DType, str], immediates: bool
+) -> list[str]:
     lines = _structure("Parameters", _members(d))
     place = "var<immediate>" if immediates else f"@group(0) @binding({len(d.buffers)}) var<uniform>"
     lines.append(f"{place} p: Parameters;")
@@ -241,18 +245,21 @@ def _declare(d: Declarations, vectors: Mapping[DType, str], immediates: bool) ->
         lines.append("var<private> depth: u32;  // 0, but no compiler knows")
     for k, b in enumerate(d.buffers):
         access = "read" if b.access is Access.READ else "read_write"
-        kind = _element_type(b, vectors)
+        kind = _element_type(b, vectors, types)
         lines.append(f"@group(0) @binding({k}) var<storage, {access}> {b.name}: array<{kind}>;")
-    lines += [f"var<workgroup> {s.name}: array<{TYPES[s.dtype]}, {s.size}>;" for s in d.shared]
+    lines += [f"var<workgroup> {s.name}: array<{types[s.dtype]}, {s.size}>;" for s in d.shared]
     return lines
 
 
 def _epilogue(
-    buffers: Sequence[tuple[int, BufferDeclaration]], helpers: Sequence[str], body: Sequence[str]
+    types: Mapping[DType, str],
+    buffers: Sequence[tuple[int, BufferDeclaration]],
+    helpers: Sequence[str],
+    body: Sequence[str],
 ) -> list[str]:
     lines = []
     for binding, b in buffers:
-        kind = _element_type(b, {})
+        kind = _element_type(b, {}, types)
         lines.append(f"@group(0) @binding({binding}) var<storage, read_write> {b.name}: array<{kind}>;")
     body = list(body)
     if any("depth" in line for line in helpers):
@@ -267,8 +274,9 @@ PRELUDE = Prelude(
     alias="alias {name} = {type};",
     constant="const {name}: {type} = {value};",
     types={d: TYPES[d] for d in (f32, i32, u32, f64, i64, u64)} | {f16: "f16"},
-    head=lambda used: ["enable f16;"] if f16 in used else [],
-    epilogue=_epilogue,
+    # What an epilogue computes in f16 is held in f32.
+    head=lambda own, epilogue: ["enable f16;"] if f16 in own else [],
+    epilogue=partial(_epilogue, TYPES),
     one_line=True,
 )
 
@@ -286,24 +294,31 @@ ATOMIC_STORES = dict.fromkeys((i32, u32), "atomicStore(&{buffer}[{position}], {v
 
 @cache
 def wgsl(
-    available: frozenset[DType] = frozenset(dtypes.ALL), *, immediates: bool = False, read_write: bool = False
+    available: frozenset[DType] = frozenset(dtypes.ALL),
+    emulated: frozenset[DType] = frozenset(),
+    *,
+    immediates: bool = False,
+    read_write: bool = False,
 ) -> Dialect:
     """WGSL for an adapter.
 
-    `available`: the dtypes it has natively or packed (f64, i64, u64 may be missing). `immediates`: launch words come
-    as push constants; else from a uniform buffer at the binding after the last storage buffer. `read_write`: every
-    buffer is bound writable, which wgpu needs where two bindings lie in one GPU buffer.
+    `available`: the dtypes of its programs (f64 may be missing). `emulated`: those of them that it neither has nor
+    packs: i64 and u64 (wide_integers.py). `immediates`: launch words come as push constants; else from a uniform
+    buffer at the binding after the last storage buffer. `read_write`: every buffer is bound writable, which wgpu needs
+    where two bindings lie in one GPU buffer.
     """
-    types, make, take, store = _vectors()
-    return Dialect(
+    vectors, make, take, store = _vectors()
+    types = {d: t for d, t in TYPES.items() if d in available or d == index}
+    types |= dict.fromkeys(emulated, wide_integers.TYPE)
+    dialect = Dialect(
         name="WGSL",
         suffix="wgsl",
-        types={d: t for d, t in TYPES.items() if d in available or d == index},
+        types=types,
         literal=literal,
         operators=_operators(),
         conversions=_conversions(),
         bitcasts=_bitcasts(),
-        declare=lambda d: _declare(d, types, immediates),
+        declare=lambda d: _declare(d, vectors, types, immediates),
         open=_open,
         function=_function,
         capture=lambda _: (),
@@ -312,7 +327,7 @@ def wgsl(
         loop="for (var {name} = {start}; {name} < {stop}; {name} += {step}) {{",
         barrier="workgroupBarrier();",
         parameters=_parameters(),
-        vectors=types,
+        vectors=vectors,
         vector=make,
         element=take,
         element_store=store,
@@ -331,7 +346,8 @@ def wgsl(
         reserved=RESERVED,
         folds=True,
         read_write=read_write,
-        prelude=PRELUDE,
-        options=f"immediates {immediates}, read_write {read_write}",
+        prelude=replace(PRELUDE, epilogue=partial(_epilogue, types)),
+        options=f"immediates {immediates}, read_write {read_write}, emulated {sorted(d.name for d in emulated)}",
         checks_bounds=True,
     )
+    return wide_integers.emulated(dialect) if emulated else dialect

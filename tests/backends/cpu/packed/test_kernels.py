@@ -11,7 +11,14 @@ import hologram as hg
 from hologram.atlas.program import Program
 from hologram.backends.cpu.packed import kernel as made
 from hologram.backends.cpu.packed.decoding import Machine
-from hologram.backends.cpu.packed.kernel import ProductKernel, WeightsKernel, format_of, machine_of
+from hologram.backends.cpu.packed.experts import Experts
+from hologram.backends.cpu.packed.kernel import (
+    ExpertsKernel,
+    ProductKernel,
+    WeightsKernel,
+    format_of,
+    machine_of,
+)
 from hologram.backends.cpu.packed.rows import Rows
 from hologram.backends.cpu.packed.slabs import Slabs
 from hologram.backends.cpu.products.tiles import memory_of
@@ -19,6 +26,7 @@ from hologram.compiled.machine_code.engine import shared_engine
 from hologram.foundation.dtypes import f16, f32
 from hologram.machine.kernel import Binding
 from hologram.machine.plan import PACKED_PRODUCT, PACKED_WEIGHTS, Target
+from hologram.opset.packed.experts import packed_experts
 from hologram.opset.packed.formats import FORMATS
 from hologram.opset.packed.linear import packed_linear
 from hologram.opset.packed.weights import PLANES, packed_numbers
@@ -31,15 +39,19 @@ def cpu():
         yield executor
 
 
-def steps_of(operation, cpu, packed, x=None) -> Any:
+def steps_of(operation, cpu, packed, x=None, chosen=None) -> Any:
     """The plan of an operation on a packed matrix."""
     layouts = [p.layout if (p := packed.planes.get(n)) is not None else None for n in PLANES]
     settings = {"format": packed.format.name, "columns": packed.columns}
     if x is None:
         settings["dtype"] = "f32"
     else:
-        layouts = [x.layout, *layouts, None]
         settings |= {"activation": "none", "gated": False}
+        if chosen is None:
+            layouts = [x.layout, *layouts, None]
+        else:
+            layouts = [x.unsqueeze(1).layout, chosen.layout, *layouts]
+            settings["experts"] = 3
     outputs = operation.infer(layouts, settings)
     return operation.plan(layouts, outputs, settings, Target(cpu.limits)).steps
 
@@ -63,6 +75,27 @@ def test_where_there_is_no_compiler(kind, cpu):
     (step,) = steps_of(packed_linear, cpu, packed, cpu.tensor(x))
     found = launched(ProductKernel(step.kernel, None), step, [x, *planes, np.zeros((3, 9), np.float32)])
     assert np.allclose(found, x @ weights.T, rtol=1e-4, atol=1e-3)
+    chosen = np.array([2, -1, 0, 3, 1, 1], np.int64)
+    (step,) = steps_of(packed_experts, cpu, packed, cpu.tensor(x), cpu.tensor(chosen.reshape(3, 2)))
+    arrays = [x, chosen, *planes, np.zeros((6, 3), np.float32)]
+    found = launched(ExpertsKernel(step.kernel, None), step, arrays)
+    own = np.append(weights.reshape(3, 3, 512), np.zeros((1, 3, 512), np.float32), axis=0)
+    wanted = np.einsum("pk,prk->pr", x.repeat(2, 0), own[[2, 2, 0, 3, 1, 1]])
+    assert np.allclose(found, wanted, rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize("kind", ["Q8_0", "Q5_K"])
+def test_many_pairs_are_shared_among_threads(kind, cpu):
+    shape, experts = (8 * 300, 512), 8
+    data = blocks(np.random.default_rng(0), kind, *shape)
+    packed, weights = hg.Packed.from_gguf(data, kind, shape, cpu), reference(data, kind, shape)
+    weights = weights.astype(np.float64).reshape(experts, -1, shape[1])
+    rng = np.random.default_rng(1)
+    x = rng.normal(0, 1, (150, 512)).astype(np.float32)
+    chosen = rng.integers(0, experts, (150, 2))
+    found = packed.experts(cpu.tensor(x[:, None]), cpu.tensor(chosen), experts).to_numpy()
+    bound = 2.0**-15 * np.abs(x).max(1)[:, None, None] * np.abs(weights).sum(2)[chosen]
+    assert (np.abs(found - np.einsum("nk,nurk->nur", x.astype(np.float64), weights[chosen])) <= bound).all()
 
 
 @pytest.mark.parametrize("kind", ["Q8_0", "Q5_K"])
@@ -104,7 +137,7 @@ def test_which_kernels_plans_take(cpu):
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-@pytest.mark.parametrize("writer", [Rows, Slabs])
+@pytest.mark.parametrize("writer", [Rows, Experts, Slabs])
 def test_code_for_any_processor_compiles(kind, writer):
     # Without instructions that x86 or ARM would be asked for by name; and the machine's own, from f16.
     engine = shared_engine()
