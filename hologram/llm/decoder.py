@@ -1,14 +1,15 @@
-"""A decoder as three compiled functions: tokens become features, a block (the same for all), features become logits.
+"""A decoder as three compiled functions: tokens become features, a block (the same for all), features become tokens.
 
 A block is compiled once and called for each layer with the layer's weights, so that tracing takes as long for 80
-layers as for one. Positions are data: only a new number of tokens or a larger cache is traced again.
+layers as for one. Keys and values of all texts lie in one pool of blocks, which a table names for each of them (Kwon
+et al. 2023), and positions are data: only another number of tokens, texts or blocks is traced again.
 """
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,94 +18,177 @@ from hologram.frontend.executor import Executor
 from hologram.frontend.packed import Packed
 from hologram.frontend.tensor import Tensor
 from hologram.llm.architecture import Architecture, Sight
+from hologram.llm.sampling import GREEDY, Sampling, chosen
 from hologram.llm.weights import Block, Matrix, Weights
 from hologram.runtime.launches.captured import Captured
 
-LEAST_CAPACITY = 256  # tokens; caches grow by doubling
+BLOCK = 64  # tokens whose keys and values lie together
+LEAST_BLOCKS = 4  # of a pool, and of a text's row in a table: both are powers of two
+LEAST_PIECE, MOST_PIECE = 16, 512  # tokens of a prompt that are computed together: powers of two between
+CACHES = {
+    "f32": 4,
+    "f16": 2,
+    "i8": 1,
+}  # dtypes of keys and values, and their bytes; i8 has scales beside them
 Rotation = tuple[Tensor, Tensor]  # cosines and sines (tokens, 1, rotated / 2)
+Cache = tuple[
+    Tensor, ...
+]  # keys and values (key heads, places, size), and scales (2, key heads, places, 1) of codes
+
+
+class Places(NamedTuple):
+    """Where tokens of some rows stand."""
+
+    slots: Tensor  # (rows * n) in the cache
+    lengths: Tensor  # (rows, 1) with these tokens
+    table: Tensor  # (rows, blocks)
+    rotated: list[Rotation]  # by sight
+
+
+class Text:
+    """Tokens, of which the first `known` are computed: their keys and values lie in blocks of the pool."""
+
+    def __init__(self, tokens: Sequence[int], sampling: Sampling = GREEDY) -> None:
+        self.tokens, self.sampling, self.random = list(tokens), sampling, np.random.default_rng(sampling.seed)
+        self.known, self.blocks = 0, list[int]()
+
+
+class Step:
+    """What gives texts a token each, captured: what it reads of the host, and what it gives."""
+
+    def __init__(self, decoder: Decoder, rows: int, width: int, count: int) -> None:
+        zeros = decoder.executor.zeros
+        self.state, self.settings = zeros((rows, 2 + width), "i32"), zeros((rows, 4)) if count else None
+
+        def step() -> tuple[Tensor, Tensor]:
+            state, w = self.state, decoder.weights
+            x, y = decoder.features(state[:, :1], state[:, 1:2], state[:, 2:])
+            return decoder.finish(x, y, w.norm, w.head, self.settings, str(count))
+
+        self.captured = Captured(decoder.executor, step)
 
 
 class Decoder:
-    """A model on a device with its keys and values of up to `capacity` tokens, of a context of at most so many."""
+    """A model on a device, with the keys and values of texts in a context of at most so many tokens."""
 
-    def __init__(self, a: Architecture, weights: Weights, executor: Executor, context: int) -> None:
-        self.a, self.weights, self.executor, self.context = a, weights, executor, context
-        self.capacity = 0
-        self.caches: list[tuple[Tensor, Tensor]] = []
-        self.place, self._token, self._zero = (executor.zeros((1,), "i32") for _ in range(3))
-        self._captured: Captured[Tensor] | None = None
-        self._captured_for: list[int] = []
+    def __init__(
+        self, a: Architecture, weights: Weights, executor: Executor, context: int, cache: str = "f32"
+    ) -> None:
+        self.a, self.weights, self.executor, self.context, self.cache = a, weights, executor, context, cache
+        shapes = ((a.key_heads, 0, a.head_size), (2, a.key_heads, 0, 1))
+        keys, scales = executor.zeros(shapes[0], cache), executor.zeros(shapes[1])
+        self.caches: list[Cache] = [(keys, keys, *([scales] if cache == "i8" else []))] * a.layers
+        self.blocks, self.free = 0, list[int]()  # of the pool; those of no text
+        self._steps: dict[tuple[int, int, int], Step] = {}
+        self._steps_for: list[Any] = []
+        self._tables: list[Rotation] = []
+        self.logits: Tensor | None = None  # (rows, words) of the last step, until the next
         self._begin = hg.jit(partial(begin, a))
-        self._block = hg.jit(partial(block, a), donate=(3, 4))
-        self._finish = hg.jit(partial(finish, a))
+        self._block = [hg.jit(partial(block, a, sight), donate=3) for sight in range(len(a.sights))]
+        self.finish = hg.jit(partial(finish, a))
 
-    def capacity_for(self, tokens: int) -> int:
-        """What the capacity is once there is room for so many tokens."""
-        capacity = max(self.capacity, LEAST_CAPACITY)
-        while capacity < tokens:
-            capacity *= 2
-        return capacity
+    def piece(self, text: Text) -> int:
+        """Computes up to MOST_PIECE tokens of a text, all but its last; gives how many."""
+        n = min(len(text.tokens) - 1 - text.known, MOST_PIECE)
+        if n <= 0:
+            return 0
+        padded = max(
+            LEAST_PIECE, _power(n)
+        )  # those behind are hidden until they are overwritten, or of no block
+        self._room(text, text.known + n)
+        tokens = np.zeros((1, padded), np.int32)
+        tokens[0, :n] = text.tokens[text.known : text.known + n]
+        width = self._width(text.known + padded)
+        known = np.array([[text.known]], np.int32)
+        self.features(*map(self.executor.tensor, (tokens, known, self._table([text], 1, width))))
+        text.known += n
+        return n
 
-    def reserve(self, tokens: int) -> None:
-        """Makes room for so many tokens; what is cached stays."""
-        capacity = self.capacity_for(tokens)
-        if capacity == self.capacity:
-            return
-        self._captured = None
-        a, make = self.a, self.executor.tensor
-        more = self.executor.zeros((a.key_heads, capacity - self.capacity, a.head_size), "f32")
-        if not self.caches:
-            self.caches = [(more.clone(), more.clone()) for _ in range(a.layers)]
-        else:
-            self.caches = [tuple(hg.concat([c, more], axis=1) for c in pair) for pair in self.caches]  # type: ignore
-        self.capacity = capacity
-        self._counted = make(np.arange(capacity, dtype=np.int32))
-        divisors = self.weights.divisors
-        own = None if divisors is None else divisors[self.context > a.short_context]
-        tables = [rotations(a, sight, own, capacity) for sight in a.sights]
-        self._tables = [(make(cos), make(sin)) for cos, sin in tables]
-        self.executor.empty_cache()  # the smaller caches are no use to anybody
+    def next(self, texts: Sequence[Text]) -> list[int]:
+        """A token behind each of some texts, whose last tokens alone are not computed yet."""
+        for text in texts:
+            self._room(text, len(text.tokens))
+        rows, width = _power(len(texts)), self._width(max(len(text.tokens) for text in texts))
+        state = np.zeros((rows, 2 + width), np.int32)
+        state[:, 2:] = self._table(texts, rows, width)
+        state[: len(texts), :2] = [(text.tokens[-1], text.known) for text in texts]
+        step = self.step(rows, width, max(text.sampling.count(self.weights.head.shape[0]) for text in texts))
+        step.state.buffer.from_numpy(state)
+        if step.settings is not None:
+            drawn = [text.sampling.row(text.random) for text in texts]
+            step.settings.buffer.from_numpy(np.array(drawn + [drawn[0]] * (rows - len(texts)), np.float32))
+        step.captured.replay()
+        tokens, self.logits = step.captured.results
+        for text in texts:
+            text.known += 1
+        return tokens.to_numpy()[: len(texts)].tolist()
 
-    def next(self, token: Tensor) -> Tensor:
-        """The logits (words) behind one more token (1) of i32, which stands where `place` says; that counts on.
+    def step(self, rows: int, width: int, count: int) -> Step:
+        """The step of so many texts and blocks; captured again when a cache moved."""
+        where = [tensor.buffer.live_block().place for cache in self.caches for tensor in cache]
+        if self._steps_for != where:
+            self._steps, self._steps_for = {}, where
+        key = (rows, width, count)
+        return self._steps.get(key) or self._steps.setdefault(key, Step(self, *key))
 
-        All launches of it are one call, captured when it is first needed on these caches.
-        """
-        where = [tensor.buffer.live_block().place for pair in self.caches for tensor in pair]
-        if self._captured is None or self._captured_for != where:
-            self._captured, self._captured_for = Captured(self.executor, self._one_more), where
-        self.executor.copy(token, self._token)
-        self._captured.replay()
-        return self._captured.results
+    def release(self, text: Text) -> None:
+        """Gives a text's blocks to others."""
+        self.free += text.blocks
+        text.known, text.blocks = 0, []
 
-    def _one_more(self) -> Tensor:
-        logits, following = self(self._token, self.place, self._zero)
-        self.executor.copy(following, self.place)
-        return logits
+    def read_bytes(self, texts: Sequence[Text]) -> int:
+        """What a token behind each reads of weights and cache."""
+        a, known = self.a, sum(text.known for text in texts)
+        each = 2 * (a.head_size * CACHES[self.cache] + (4 if self.cache == "i8" else 0))
+        return self.weights.read_bytes + known * a.layers * a.key_heads * each
 
-    def __call__(self, tokens: Tensor, start: Tensor, last: Tensor) -> tuple[Tensor, Tensor]:
-        """The logits (words) behind token `last` (1) of tokens (n) that stand at `start` (1); and where the next does.
-
-        All of i32. Room must be reserved, for tokens behind the last too.
-        """
+    def features(self, tokens: Tensor, known: Tensor, table: Tensor) -> tuple[Tensor, Tensor]:
+        """Features of tokens (rows, n) behind those that are known (rows, 1); their keys and values are kept."""
         w = self.weights
-        x, y, at, rotated, masks, following = self._begin(
-            tokens, start, w.embedding, self._counted, self._tables
-        )
+        x, y, places = self._begin(tokens, known, table, w.embedding, self._tables)
         for layer, (weights, sight) in enumerate(zip(w.blocks, self.a.sight_of, strict=True)):
-            keys, values = self.caches[layer]
-            x, y, keys, values = self._block(x, y, weights, keys, values, at, rotated[sight], masks[sight])
-            self.caches[layer] = (keys, values)
-        return self._finish(x, y, last, w.norm, w.head), following
+            x, y, self.caches[layer] = self._block[sight](x, y, weights, self.caches[layer], places)
+        return x, y
 
-    def launches(self) -> tuple[int, int]:
-        """How many launches a token takes: in one block, and beside blocks."""
-        one, w = self._zero, self.weights
-        begun = (one, one, w.embedding, self._counted, self._tables)
-        x, y, at, rotated, masks, _ = self._begin(*begun)
-        given = (x, y, w.blocks[0], *(c.clone() for c in self.caches[0]), at, rotated[0], masks[0])
-        around = self._begin.dispatches(*begun) + self._finish.dispatches(x, y, one, w.norm, w.head)
-        return self._block.dispatches(*given), around
+    def _table(self, texts: Sequence[Text], rows: int, width: int) -> np.ndarray:
+        """The blocks of each text, and behind them a number that is none's."""
+        table = np.full((rows, width), self.blocks, np.int32)
+        for row, text in zip(table, texts, strict=False):
+            row[: min(width, len(text.blocks))] = text.blocks[:width]
+        return table
+
+    def _width(self, tokens: int) -> int:
+        """Blocks of a table for texts of so many tokens, for which there are then rotations."""
+        width = max(LEAST_BLOCKS, _power(-(-tokens // BLOCK)))
+        if not self._tables or len(self._tables[0][0]) < width * BLOCK:
+            divisors = self.weights.divisors
+            own = None if divisors is None else divisors[self.context > self.a.short_context]
+            tables = [rotations(self.a, sight, own, width * BLOCK) for sight in self.a.sights]
+            make = self.executor.tensor
+            self._tables, self._steps = [(make(cos), make(sin)) for cos, sin in tables], {}
+        return width
+
+    def _room(self, text: Text, tokens: int) -> None:
+        """Has a text have blocks for so many tokens. The pool doubles where none is free."""
+        missing = -(-tokens // BLOCK) - len(text.blocks)
+        if missing > len(self.free):
+            more = max(LEAST_BLOCKS, _power(self.blocks + missing - len(self.free))) - self.blocks
+            self._steps = {}
+            for layer, cache in enumerate(self.caches):
+                shapes = ((*x.shape[:-2], more * BLOCK, x.shape[-1]) for x in cache)
+                grown = [self.executor.zeros(s, x.dtype) for s, x in zip(shapes, cache, strict=True)]
+                self.caches[layer] = tuple(
+                    hg.concat(pair, axis=-2) for pair in zip(cache, grown, strict=True)
+                )
+            self.free = [*range(self.blocks + more - 1, self.blocks - 1, -1), *self.free]
+            self.blocks += more
+            self.executor.empty_cache()  # the smaller pool is no use to anybody
+        text.blocks += [self.free.pop() for _ in range(missing)]
+
+
+def _power(n: int) -> int:
+    """The least power of two that is not smaller."""
+    return 1 << (n - 1).bit_length()
 
 
 def rotations(
@@ -121,34 +205,23 @@ def rotations(
 
 
 def begin(
-    a: Architecture, tokens: Tensor, start: Tensor, embedding: Any, counted: Tensor, tables: list[Rotation]
-) -> Any:
-    """Features (n, width) of tokens (n) as two terms, positions, and by sight rotations and what may be looked at."""
-    n = tokens.shape[0]
-    x = hg.embedding(tokens, embedding)
+    a: Architecture, tokens: Tensor, known: Tensor, table: Tensor, embedding: Any, tables: list[Rotation]
+) -> tuple[Tensor, Tensor, Places]:
+    """Features (rows * n, width) of tokens (rows, n) as two terms, and where these stand."""
+    n = tokens.shape[1]
+    x = hg.embedding(tokens.reshape(-1), embedding)
     x = x if a.embedding_scale == 1 else x * a.embedding_scale
-    at = start + counted[:n]
-    rotated = [tuple(hg.take(t, at, axis=0).reshape(n, 1, a.rotated // 2) for t in table) for table in tables]
-    rows, columns = at.reshape(n, 1), counted.reshape(1, -1)
-    masks = []
-    for sight in a.sights:
-        mask = columns <= rows
-        masks.append(mask if sight.window is None else mask & (columns > rows - sight.window))
-    return x, hg.zeros_like(x), at, rotated, masks, start + n
+    at = known + hg.arange(n, dtype="i32", device=known.executor)
+    slots = hg.gather(table, at // BLOCK, dim=1) * BLOCK + at % BLOCK
+    at = at.reshape(-1)
+    rotated = [tuple(hg.take(t, at, axis=0).unsqueeze(1) for t in each) for each in tables]
+    return x, hg.zeros_like(x), Places(slots.reshape(-1), known + n, table, rotated)  # type: ignore[arg-type]
 
 
 def block(
-    a: Architecture,
-    x: Tensor,
-    y: Tensor,
-    w: Block,
-    keys: Tensor,
-    values: Tensor,
-    at: Tensor,
-    rotated: Rotation,
-    mask: Tensor,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """A block's features (n, width) of features, and its keys and values (key heads, capacity, size) with theirs.
+    a: Architecture, sight: int, x: Tensor, y: Tensor, w: Block, cache: Cache, places: Places
+) -> tuple[Tensor, Tensor, Cache]:
+    """A block's features (n, width) of features, and the cache with their keys and values.
 
     Features are given as two terms, whose sum is then part of the kernel that normalises it.
     """
@@ -158,22 +231,22 @@ def block(
     q, k, v = y[:, :heads], y[:, heads : heads + kept], y[:, heads + kept :]
     if "attn_q_norm" in w:
         q, k = norm(a, q, w["attn_q_norm"]), norm(a, k, w["attn_k_norm"])
-    q, k = rotate(q, rotated), rotate(k, rotated)
-    place = at.reshape(1, n, 1).expand((kept, n, size))
-    keys = hg.scatter(keys, place, k.permute(1, 0, 2), dim=1)
-    values = hg.scatter(values, place, v.permute(1, 0, 2), dim=1)
-    y = product(attention(a, q, keys, values, mask), w["attn_output"])
+    q, k = rotate(q, places.rotated[sight]), rotate(k, places.rotated[sight])
+    cache = written(cache, places.slots, [k.permute(1, 0, 2), v.permute(1, 0, 2)])
+    y = product(attention(a, a.sights[sight], q, cache, places), w["attn_output"])
     x = x + (norm(a, y, w["post_attention_norm"]) if "post_attention_norm" in w else y)
     y = norm(a, x, w["ffn_norm"])
     y = mixture(a, y, w) if a.experts else gated(a, y, w["gate_up"], w["down"])
-    return x, norm(a, y, w["post_ffw_norm"]) if "post_ffw_norm" in w else y, keys, values
+    return x, norm(a, y, w["post_ffw_norm"]) if "post_ffw_norm" in w else y, cache
 
 
-def finish(a: Architecture, x: Tensor, y: Tensor, last: Tensor, weight: Tensor, head: Any) -> Tensor:
-    """The logits (words) of one of the tokens."""
-    x = hg.take(x, last, axis=0) + hg.take(y, last, axis=0)
-    logits = product(norm(a, x, weight), (head,)).reshape(-1)
-    return hg.tanh(logits / a.logit_cap) * a.logit_cap if a.logit_cap else logits
+def finish(
+    a: Architecture, x: Tensor, y: Tensor, weight: Tensor, head: Any, settings: Tensor | None, count: str
+) -> tuple[Tensor, Tensor]:
+    """The token (rows) that is chosen of the `count` likeliest, and the logits (rows, words)."""
+    logits = product(norm(a, x + y, weight), (head,))
+    logits = hg.tanh(logits / a.logit_cap) * a.logit_cap if a.logit_cap else logits
+    return chosen(logits, settings, int(count)), logits
 
 
 def norm(a: Architecture, x: Tensor, weight: Tensor) -> Tensor:
@@ -195,21 +268,28 @@ def rotate(x: Tensor, rotated: Rotation) -> Tensor:
     return hg.concat([first * cos - second * sin, second * cos + first * sin, *rest], axis=-1)
 
 
-def attention(a: Architecture, q: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
-    """What queries (n, heads, size) find: (n, heads * size). Heads that share keys are rows of one product."""
-    n, group = q.shape[0], a.heads // a.key_heads
-    q = q.permute(1, 0, 2)
-    if n == 1:
-        q = q.reshape(a.key_heads, group, a.head_size)
-    else:
-        q = q.reshape(a.key_heads, group, n, a.head_size)
-        keys, values = keys.unsqueeze(1), values.unsqueeze(1)
-    if a.attention_cap:
-        scores = hg.tanh(q @ keys.mT * (a.attention_scale / a.attention_cap)) * a.attention_cap
-        y = hg.softmax(hg.where(mask, scores, -math.inf), dim=-1) @ values
-    else:
-        y = hg.scaled_dot_product_attention(q, keys, values, mask, scale=a.attention_scale)
-    return y.reshape(a.heads, n, a.head_size).permute(1, 0, 2).reshape(n, a.heads * a.head_size)
+def written(cache: Cache, slots: Tensor, new: list[Tensor]) -> Cache:
+    """A cache with keys and values (key heads, n, size) in some places, as codes where it has scales of them."""
+    if len(cache) > len(new):
+        scales = hg.stack([hg.max(hg.abs(x), axis=-1, keepdims=True) for x in new]) / 127.0
+        divisors = hg.where(scales == 0.0, 1.0, scales)
+        new = [*(hg.round(x / divisors[k]) for k, x in enumerate(new)), scales]
+    return tuple(
+        hg.scatter(pool, slots.unsqueeze(1).expand(x.shape), x.astype(pool.dtype), dim=-2)
+        for pool, x in zip(cache, new, strict=True)
+    )
+
+
+def attention(a: Architecture, sight: Sight, q: Tensor, cache: Cache, places: Places) -> Tensor:
+    """What queries (rows * n, heads, size), the last of a row, find in its blocks: (rows * n, heads * size)."""
+    keys, values = (x.reshape(a.key_heads, -1, BLOCK, a.head_size).permute(1, 0, 2, 3) for x in cache[:2])
+    scales = [x.reshape(2, a.key_heads, -1, BLOCK).permute(0, 2, 1, 3) for x in cache[2:]] or [None]
+    q = q.reshape(len(places.table), -1, a.heads, a.head_size).permute(0, 2, 1, 3)
+    y = hg.scaled_dot_product_attention(
+        q, keys, values, lengths=places.lengths, table=places.table, scales=scales[0], causal=True,
+        window=sight.window, scale=a.attention_scale, softcap=a.attention_cap or None, enable_gqa=True,
+    )  # fmt: skip
+    return y.permute(0, 2, 1, 3).reshape(-1, a.heads * a.head_size)
 
 
 def gated(a: Architecture, x: Tensor, gate_up: Matrix, down: Matrix) -> Tensor:

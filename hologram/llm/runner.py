@@ -3,64 +3,76 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-
-from hologram.foundation.errors import HologramError, ShapeError
-from hologram.foundation.frozen import frozen
+from hologram.foundation.errors import ShapeError
 from hologram.frontend.executor import Executor
-from hologram.frontend.tensor import Tensor
 from hologram.llm import weights
 from hologram.llm.architecture import architecture
-from hologram.llm.decoder import Decoder
+from hologram.llm.decoder import CACHES, MOST_PIECE, Decoder, Text
 from hologram.llm.gguf import GGUF
-from hologram.llm.sampling import Sampler, Sampling
-from hologram.llm.tokenizer import Tokenizer
+from hologram.llm.sampling import GREEDY, Sampling
+from hologram.llm.tokenizer import Stream, Tokenizer
 
-LEAST_PIECE, MOST_PIECE = 16, 512  # tokens of a prompt that are computed together: powers of two between
-COPIED_BYTES = 64 << 20  # to measure the memory's bandwidth
-GREEDY = Sampling()
+Messages = Sequence[Mapping[str, str]]  # {"role": ..., "content": ...}
+Stops = str | Sequence[str]
 
 
-@frozen
+@dataclass
 class Speed:
-    """How fast an answer was: tokens that were computed, seconds, and bytes that a token read of weights and cache."""
+    """How fast answers were: tokens that were computed, seconds, and bytes of weights and cache that were read.
 
-    prefill_tokens: int
-    prefill_s: float
-    decode_tokens: int
-    decode_s: float
-    token_bytes: int
+    A prompt's last token is decoded: the first of the answer comes with it.
+    """
+
+    prefill_tokens: int = 0
+    prefill_s: float = 0.0
+    decode_tokens: int = 0
+    decode_s: float = 0.0
+    decode_bytes: int = 0
 
     @property
     def prefill(self) -> float:
-        """Tokens of the prompt a second."""
+        """Tokens of prompts a second."""
         return self.prefill_tokens / self.prefill_s if self.prefill_s else 0.0
 
     @property
     def decode(self) -> float:
-        """Tokens of the answer a second."""
+        """Tokens of answers a second."""
         return self.decode_tokens / self.decode_s if self.decode_s else 0.0
 
     def share(self, bandwidth: float) -> float:
         """Of a memory's bandwidth (bytes/s), how much decoding used."""
-        return self.decode * self.token_bytes / bandwidth
+        return self.decode_bytes / self.decode_s / bandwidth if self.decode_s else 0.0
+
+
+class Answer(Text):
+    """What follows a prompt: up to `left` more tokens, as text."""
+
+    def __init__(self, number: int, prompt: list[int], sampling: Sampling, left: int) -> None:
+        super().__init__(prompt, sampling)
+        self.number, self.left = number, left
 
 
 class Runner:
     """A model of a GGUF file on a device.
 
-    `chat` answers what was said so far, `generate` goes on from a text; both give text as it comes, and leave in
-    `speed` how fast it went. What a prompt has in common with the one before is not computed again. There is one answer
-    at a time: another one ends the one before.
+    `chat` answers what was said so far, `generate` goes on from a text, `batch` does either for many prompts at once;
+    all give text as it comes, and leave in `speed` how fast it went. What a prompt of the first two has in common with
+    the one before is not computed again; the answer to that one, if it is read on, is. Keys and values are kept as
+    `cache` says: f32, f16, or i8 with scales.
 
     Raises FormatError for a file that is not what it says, ShapeError for a prompt that is empty or too long.
     """
 
-    def __init__(self, path: str | Path, executor: Executor, context: int | None = None) -> None:
+    def __init__(
+        self, path: str | Path, executor: Executor, context: int | None = None, cache: str = "f32"
+    ) -> None:
+        if cache not in CACHES:
+            raise ShapeError(f"chat: the cache must be one of {', '.join(CACHES)}, got {cache!r}")
         model = GGUF(path)
         self.architecture = architecture(model)
         self.tokenizer = Tokenizer(model)
@@ -70,153 +82,144 @@ class Runner:
             raise ShapeError(f"chat: the context must be 1 to the model's {trained} tokens, got {context}")
         self.context = trained if context is None else context
         loaded = weights.load(model, self.architecture, executor)
-        self.decoder = Decoder(self.architecture, loaded, executor, self.context)
-        self.past: list[int] = []  # the tokens whose keys and values are cached
-        self._sampler: Sampler | None = None  # of the latest answer
-        self.speed = Speed(0, 0.0, 0, 0.0, 0)
+        self.decoder = Decoder(self.architecture, loaded, executor, self.context, cache)
+        self.past = Text([])
+        self.speed = Speed()
 
     def chat(
-        self,
-        messages: Sequence[Mapping[str, str]],
-        sampling: Sampling = GREEDY,
-        *,
-        limit: int | None = None,
-        stop: str | Sequence[str] = (),
+        self, messages: Messages, sampling: Sampling = GREEDY, *, limit: int | None = None, stop: Stops = ()
     ) -> Iterator[str]:
         """The answer to messages ({"role": ..., "content": ...}), by the model's own template."""
-        return self._answer(self.tokenizer.conversation(messages), sampling, limit, stop)
+        return self._one(messages, sampling, limit, stop)
 
     def generate(
-        self,
-        prompt: str,
-        sampling: Sampling = GREEDY,
-        *,
-        limit: int | None = None,
-        stop: str | Sequence[str] = (),
+        self, prompt: str, sampling: Sampling = GREEDY, *, limit: int | None = None, stop: Stops = ()
     ) -> Iterator[str]:
         """How a text goes on, up to `limit` tokens or before the first of the strings `stop`."""
-        return self._answer(self.tokenizer.encode(prompt), sampling, limit, stop)
+        return self._one(prompt, sampling, limit, stop)
+
+    def batch(
+        self,
+        prompts: Sequence[str | Messages],
+        sampling: Sampling | Sequence[Sampling] = GREEDY,
+        *,
+        limit: int | None = None,
+        stop: Stops = (),
+        at_once: int = 16,
+    ) -> Iterator[tuple[int, str]]:
+        """The answers to many prompts, texts or messages, as (a prompt's number, a piece of its answer).
+
+        A token of up to `at_once` answers is computed together; one that ends makes room for the next.
+        """
+        if at_once < 1:
+            raise ShapeError(f"batch: at_once must be at least 1, got {at_once}")
+        each = [sampling] * len(prompts) if isinstance(sampling, Sampling) else sampling
+        if len(each) != len(prompts):
+            raise ShapeError(f"batch: {len(prompts)} prompts need as many samplings, got {len(each)}")
+        pairs = enumerate(zip(prompts, each, strict=True))
+        answers = [self._answer(self._encoded(p), s, limit, number) for number, (p, s) in pairs]
+        return self._written(answers, stop, at_once)
+
+    def tokens(
+        self, prompt: list[int], sampling: Sampling = GREEDY, limit: int | None = None
+    ) -> Iterator[int]:
+        """The tokens that follow a prompt, up to one that ends texts."""
+        answer = self._resumed(self._answer(prompt, sampling, limit))
+        return (token for _, token in self._decoded([answer], 1) if token is not None)
+
+    def forget(self) -> None:
+        """Has the next prompt be computed whole."""
+        self.past.known = 0
+
+    def _encoded(self, prompt: str | Messages) -> list[int]:
+        return (self.tokenizer.encode if isinstance(prompt, str) else self.tokenizer.conversation)(prompt)  # type: ignore
+
+    def _one(
+        self, prompt: str | Messages, sampling: Sampling, limit: int | None, stop: Stops
+    ) -> Iterator[str]:
+        answer = self._resumed(self._answer(self._encoded(prompt), sampling, limit))
+        return (piece for _, piece in self._written([answer], stop, 1))
 
     def _answer(
-        self, prompt: list[int], sampling: Sampling, limit: int | None, stop: str | Sequence[str]
-    ) -> Iterator[str]:
+        self, prompt: list[int], sampling: Sampling, limit: int | None, number: int | None = None
+    ) -> Answer:
+        who = "chat: a prompt" if number is None else f"batch: prompt {number}"
         if not prompt:
-            raise ShapeError("chat: a prompt must have at least one token, got none")
+            raise ShapeError(f"{who} must have at least one token, got none")
         if len(prompt) >= self.context:
             raise ShapeError(
-                f"chat: a prompt must be shorter than the context of {self.context}, got {len(prompt)} tokens"
+                f"{who} must be shorter than the context of {self.context}, got {len(prompt)} tokens"
             )
         if limit is not None and limit < 0:
             raise ShapeError(f"chat: an answer's limit must be at least 0 tokens, got {limit}")
         room = self.context - len(prompt)
-        stops = (stop,) if isinstance(stop, str) else stop
-        return until(self._text(prompt, sampling, room if limit is None else min(room, limit)), stops)
+        return Answer(number or 0, prompt, sampling, room if limit is None else min(room, limit))
 
-    def _text(self, prompt: list[int], sampling: Sampling, limit: int) -> Iterator[str]:
-        stream = self.tokenizer.stream()
-        for token in self.tokens(prompt, sampling, limit):
-            text = stream.add(token)
-            if text:
-                yield text
+    def _resumed(self, answer: Answer) -> Answer:
+        """An answer that takes over what is computed of the text before."""
+        past, self.past = self.past, answer
+        pairs = zip(past.tokens[: past.known], answer.tokens[:-1], strict=False)
+        answer.known = next(
+            (k for k, (x, y) in enumerate(pairs) if x != y), min(past.known, len(answer.tokens) - 1)
+        )
+        answer.blocks, past.blocks, past.known = past.blocks, [], 0
+        return answer
 
-    def tokens(self, prompt: list[int], sampling: Sampling = GREEDY, limit: int = 1 << 62) -> Iterator[int]:
-        """The tokens that follow a prompt, up to one that ends texts."""
-        sampler, begun = Sampler(sampling), time.perf_counter()
-        self._sampler = sampler
-        logits, computed = self.prefill(prompt)
-        token = sampler(logits)
-        number, first, count = _number(token), time.perf_counter(), 0
+    def _written(self, answers: list[Answer], stop: Stops, at_once: int) -> Iterator[tuple[int, str]]:
+        """The text of answers as it comes, up to the strings that end it."""
+        streams: dict[int, Stream] = {}
+        for answer, token in self._decoded(answers, at_once):
+            stream = streams.setdefault(answer.number, self.tokenizer.stream(stop))
+            piece = streams.pop(answer.number).held if token is None else stream.add(token)
+            answer.left = 0 if stream.ended else answer.left
+            if piece:
+                yield answer.number, piece
+
+    def _decoded(self, answers: Sequence[Answer], at_once: int) -> Iterator[tuple[Answer, int | None]]:
+        """The tokens of answers, and None behind each; those that wait take the places of those that ended."""
+        waiting, active, speed = deque(answers), list[Answer](), Speed()
+        self.speed = speed
         try:
-            while count < limit and number not in self.tokenizer.ends:
-                yield number
-                count += 1
-                if count == limit:
-                    break
-                if self._sampler is not sampler:
-                    raise HologramError("chat: this answer was ended by another one that was begun since")
-                self.decoder.reserve(len(self.past) + 1)
-                logits = self.decoder.next(token)
-                self.past.append(number)
-                token = sampler(logits)
-                number = _number(token)
+            while waiting or active:
+                active += [waiting.popleft() for _ in range(min(len(waiting), at_once - len(active)))]
+                ready = self._prefilled(active, speed)
+                for answer, token in zip(ready, self._next(ready, speed), strict=True):
+                    if token in self.tokenizer.ends:
+                        answer.left = 0
+                    if answer.left:
+                        answer.left -= 1
+                        answer.tokens.append(token)
+                        speed.decode_tokens += 1
+                        yield answer, token
+                    if not answer.left:
+                        active.remove(answer)
+                        self._release(answer)
+                        yield answer, None
         finally:
-            if self._sampler is sampler:
-                seconds = time.perf_counter() - first
-                self.speed = Speed(computed, first - begun, count, seconds, self._token_bytes())
+            for answer in active:
+                self._release(answer)
 
-    def forget(self) -> None:
-        """Has the next prompt be computed whole."""
-        self.past = []
+    def _prefilled(self, active: Sequence[Answer], speed: Speed) -> list[Answer]:
+        """Computes a piece of the prompts that are not yet, or several short ones; gives the answers that are due."""
+        began, room = time.perf_counter(), MOST_PIECE
+        for answer in active:
+            while room > 0 and (computed := self.decoder.piece(answer)):
+                room -= computed
+        if room < MOST_PIECE:
+            self.executor.synchronize()
+            speed.prefill_tokens += MOST_PIECE - room
+            speed.prefill_s += time.perf_counter() - began
+        return [answer for answer in active if answer.known == len(answer.tokens) - 1]
 
-    def prefill(self, prompt: list[int]) -> tuple[Tensor, int]:
-        """The logits behind a prompt, and how many tokens were computed."""
-        known = 0
-        while known < min(len(self.past), len(prompt) - 1) and self.past[known] == prompt[known]:
-            known += 1
-        capacity = self.decoder.capacity_for(min(self.context, len(prompt) + LEAST_PIECE))
-        last = _padded(min(len(prompt) - known, MOST_PIECE))
-        if last <= capacity < known + last:
-            known = capacity - last  # rather computed again than room made for what stands behind a prompt
-        computed = len(prompt) - known
-        self.past = prompt[:known]
-        while True:
-            piece = prompt[known : known + MOST_PIECE]
-            padded = _padded(len(piece))  # what stands behind a prompt is hidden until it is overwritten
-            self.decoder.reserve(max(capacity, known + padded))
-            tokens = np.zeros(padded, np.int32)
-            tokens[: len(piece)] = piece
-            logits, _ = self.decoder(self._whole(tokens), self._whole(known), self._whole(len(piece) - 1))
-            known += len(piece)
-            self.past += piece
-            if known == len(prompt):
-                self.executor.copy(self._whole(known), self.decoder.place)
-                return logits, computed
+    def _next(self, ready: Sequence[Answer], speed: Speed) -> list[int]:
+        if not ready:
+            return []
+        began = time.perf_counter()
+        tokens = self.decoder.next(ready)
+        speed.decode_s += time.perf_counter() - began
+        speed.decode_bytes += self.decoder.read_bytes(ready)
+        return tokens
 
-    def _whole(self, numbers: Any) -> Tensor:
-        return self.executor.tensor(np.atleast_1d(np.asarray(numbers, np.int32)))
-
-    def _token_bytes(self) -> int:
-        a = self.architecture
-        return self.decoder.weights.read_bytes + len(self.past) * a.layers * a.key_heads * a.head_size * 8
-
-
-def _padded(tokens: int) -> int:
-    """How many tokens are computed for so many: a power of two, so that few numbers of them are traced."""
-    return max(LEAST_PIECE, 1 << (tokens - 1).bit_length())
-
-
-def _number(token: Tensor) -> int:
-    return int(token.to_numpy()[0])
-
-
-def until(pieces: Iterator[str], stop: Sequence[str]) -> Iterator[str]:
-    """Text up to the first of some strings; what may be the beginning of one is held back."""
-    stops, held = [s for s in stop if s], ""
-    for piece in pieces:
-        held += piece
-        ends = [at for s in stops if (at := held.find(s)) >= 0]
-        if ends:
-            if min(ends):
-                yield held[: min(ends)]
-            pieces.close()  # type: ignore[attr-defined]
-            return
-        open_ = max((n for s in stops for n in range(1, len(s)) if held.endswith(s[:n])), default=0)
-        certain, held = held[: len(held) - open_], held[len(held) - open_ :]
-        if certain:
-            yield certain
-    if held:
-        yield held
-
-
-def bandwidth(executor: Executor) -> float:
-    """Bytes a second that a device's memory reads and writes, by the best of a few copies."""
-    source = executor.zeros(COPIED_BYTES // 4)
-    target = source.clone()
-    best = float("inf")
-    for _ in range(5):
-        executor.synchronize()
-        start = time.perf_counter()
-        executor.copy(source, target)
-        executor.synchronize()
-        best = min(best, time.perf_counter() - start)
-    return 2 * COPIED_BYTES / best
+    def _release(self, answer: Answer) -> None:
+        if answer is not self.past:
+            self.decoder.release(answer)

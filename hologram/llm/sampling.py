@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+import numpy as np
 
 import hologram as hg
 from hologram.foundation.errors import ShapeError
@@ -33,38 +33,37 @@ class Sampling:
         if not 0 <= self.seed < 1 << 64:
             raise ShapeError(f"sampling: the seed must be an integer of 64 bits, at least 0, got {self.seed}")
 
+    def count(self, words: int) -> int:
+        """How many of the likeliest are looked at, a power of two where not all; 0 where the first is taken."""
+        if self.temperature < LEAST:
+            return 0
+        return min(1 << ((self.top_k or words) - 1).bit_length(), words)
 
-class Sampler:
-    """Chooses tokens; the number of choices so far makes each random number another one."""
-
-    def __init__(self, settings: Sampling) -> None:
-        self.settings, self.turn = settings, 0
-
-    def __call__(self, logits: Tensor) -> Tensor:
-        """A token (1) of i32 by logits (words)."""
-        s = self.settings
-        if s.temperature < LEAST:
-            return _likeliest(logits)
-        self.turn += 1
-        count = min(s.top_k or logits.size, logits.size)
-        # A small offset apart, so that numbers of neighbouring turns share no block.
-        return _drawn(str(count), logits, float(s.temperature), float(s.top_p), s.seed, 16 * self.turn)
+    def row(self, random: np.random.Generator) -> tuple[float, float, float, float]:
+        """What `chosen` is told for one token."""
+        if self.temperature < LEAST:
+            return 1.0, 1.0, 1.0, 0.0
+        return self.temperature, self.top_k or float("inf"), self.top_p, random.random()
 
 
-@hg.jit
-def _likeliest(logits: Tensor) -> Tensor:
-    return hg.argmax(logits, axis=0).astype("i32").reshape(1)
+GREEDY = Sampling()
 
 
-@hg.jit
-def _drawn(count: str, logits: Tensor, temperature: Any, top_p: Any, seed: Any, offset: Any) -> Tensor:
-    """One of the `count` likeliest, by the sums of their probabilities."""
-    values, places = hg.topk(logits / temperature, int(count))
-    shares = hg.softmax(values, dim=-1)
-    before = hg.cumsum(shares, axis=0) - shares
-    kept = (before < top_p) | (before <= 0.0)  # the likeliest counts whatever is asked for
-    sums = hg.cumsum(hg.where(kept, shares, 0.0), axis=0)
-    drawn = hg.random_uniform(shape=(1,), seed=seed, offset=offset, device=logits.executor) * sums[-1:]
-    passed = hg.sum((sums <= drawn) & kept, axis=0, keepdims=True)
-    last = hg.sum(kept, axis=0, keepdims=True) - 1
-    return hg.take(places, hg.minimum(passed, last), axis=0).astype("i32")
+def chosen(logits: Tensor, settings: Tensor | None, count: int) -> Tensor:
+    """A token (rows) of i32 by logits (rows, words): the likeliest, or one of the `count` likeliest.
+
+    Settings (rows, 4) are temperatures, how many tokens count, what their probabilities reach, and a number in [0, 1)
+    that says where in their sums the token is.
+    """
+    if settings is None:
+        return hg.argmax(logits, axis=-1).astype("i32")
+    temperature, most, top_p, drawn = (settings[:, k : k + 1] for k in range(4))
+    values, places = hg.topk(logits / temperature, count)
+    rank = hg.arange(count, dtype="f32", device=logits.executor)
+    shares = hg.softmax(hg.where(rank < most, values, -np.inf), dim=-1)
+    before = hg.cumsum(shares, axis=-1) - shares
+    kept = (before < top_p) & (rank < most) | (rank == 0.0)  # the likeliest counts whatever is asked for
+    sums = hg.cumsum(hg.where(kept, shares, 0.0), axis=-1)
+    passed = hg.sum((sums <= drawn * sums[:, -1:]) & kept, axis=-1, keepdims=True)
+    last = hg.sum(kept, axis=-1, keepdims=True) - 1
+    return hg.gather(places, hg.minimum(passed, last), dim=1).reshape(-1).astype("i32")

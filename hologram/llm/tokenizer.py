@@ -82,9 +82,9 @@ class Tokenizer:
             tokens.insert(0, self.first)
         return tokens
 
-    def stream(self) -> Stream:
-        """A text that grows by a token at a time."""
-        return Stream(self.codec)
+    def stream(self, stop: str | Sequence[str] = ()) -> Stream:
+        """A text that grows by a token at a time, up to the first of some strings."""
+        return Stream(self.codec, stop)
 
     def conversation(self, messages: Sequence[Mapping[str, str]]) -> list[int]:
         """The tokens of what was said ({"role": ..., "content": ...}) up to where the model answers."""
@@ -113,14 +113,30 @@ class Tokenizer:
 
 
 class Stream:
-    """The text of tokens as they come: a character is given once its last byte is known."""
+    """The text of tokens as they come, up to the first of some strings.
 
-    def __init__(self, codec: Any) -> None:
+    A character is given once its last byte is known; what may be the beginning of a string is `held` back.
+    """
+
+    def __init__(self, codec: Any, stop: str | Sequence[str] = ()) -> None:
         self._codec, self._stream = codec, tokenizers.decoders.DecodeStream(skip_special_tokens=True)
+        self._stops = [s for s in ((stop,) if isinstance(stop, str) else stop) if s]
+        self.held, self.ended = "", False
 
     def add(self, token: int) -> str:
         """What a further token makes certain, which may be nothing."""
-        return self._stream.step(self._codec, token) or ""
+        return self.write(self._stream.step(self._codec, token) or "")
+
+    def write(self, piece: str) -> str:
+        """What a further piece makes certain."""
+        text = self.held + piece
+        ends = [at for s in self._stops if (at := text.find(s)) >= 0]
+        if ends:
+            self.held, self.ended = "", True
+            return text[: min(ends)]
+        open_ = max((n for s in self._stops for n in range(1, len(s)) if text.endswith(s[:n])), default=0)
+        self.held = text[len(text) - open_ :]
+        return text[: len(text) - open_]
 
 
 def _refused(text: str) -> None:

@@ -17,7 +17,7 @@ from hologram.opset.neural.norm import softmax
 from hologram.opset.reduce import sum_
 from hologram.opset.tiles import convolution, product_tile
 from hologram.opset.tiles.attention import plan as attention
-from hologram.opset.tiles.attention.attended import BEHIND, MASK, Attended, Look
+from hologram.opset.tiles.attention.attended import MASK, RESULT, Attended, Look
 from hologram.opset.tiles.product import product_plan
 
 
@@ -93,7 +93,7 @@ def _attention_trial(problem: Problem) -> Trial:
     mask = Layout.contiguous(dtypes.f32, (batch, rows, keys) if masked else (1,))
     attended = Attended(q, k, v, mask if masked else None, Look(causal, head**-0.5))
     return Trial(
-        (q, k, v, mask, *(Layout.contiguous(dtypes.f32, (1,)) for _ in range(BEHIND - MASK - 1))),
+        (q, k, v, mask, *(Layout.contiguous(dtypes.f32, (1,)) for _ in range(RESULT - MASK - 1))),
         q,
         lambda target: attention.attention_plan(attended, q, target),
         4 * math.prod(problem.sizes) // (2 if causal else 1),

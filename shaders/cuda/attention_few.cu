@@ -3,9 +3,12 @@
 // Scores of WORKGROUP_X keys go through workgroup memory, where 8 threads find the rows' maxima, which rescale the sums
 // so far (Milakov and Gimelshein 2018). With SPLIT a part leaves its sums, maximum and total, and the parts are joined
 // afterwards (Dao et al. 2023, flash decoding). Keys that no row looks at are not read.
+//
+// With PAGED the mask's place is that of a table, of the blocks of a pool that a row's keys and values lie in
+// (Kwon et al. 2023). With NARROW they are codes of so many bits in words, i8 or f16; with SCALED times a number each.
 
 struct Params {
-    unsigned rows, keys, e, ev, groups, parts, chunk, window;
+    unsigned rows, keys, e, ev, groups, parts, chunk, window, block, blocks;
     float scale, softcap;
     unsigned q_offset, q_batch, q_head, q_group, q_row;
     unsigned k_offset, k_batch, k_head, k_group, k_row;
@@ -13,18 +16,29 @@ struct Params {
     unsigned mask_offset, mask_batch, mask_head, mask_group, mask_row;
     unsigned lengths_offset, lengths_batch, lengths_head, lengths_group;
     unsigned slopes_offset, slopes_batch, slopes_head, slopes_group;
-    unsigned out_offset, out_batch, out_head, out_group, out_row, out_part;
+    unsigned scales_offset, scales_batch, scales_head, scales_row, scales_block, scales_of_values;
+    unsigned k_block, v_block, out_offset, out_batch, out_head, out_group, out_row, out_part;
 };
 
 constexpr unsigned ROWS = 4, TOPS = 8, COLUMNS = HEAD / WORKGROUP_X;
 constexpr float LOWEST = -3.0e38f, LEAST = -1.0e38f;  // of hidden scores; of what a mask adds to others
 
-extern "C" __global__ void atlas_attention_few(const T* q, const T* k, const T* v, const MASK* mask, const int* lengths, const float* slopes, OUT* out, Params params) {
+// A number of the cache.
+__device__ float code(const CACHE* codes, size_t place) {
+    if (NARROW == 0) return (float)codes[place];
+    if (NARROW == 8) return (float)((const signed char*)codes)[place];
+    const unsigned bits = ((const unsigned short*)codes)[place], size = (bits & 0x7fffu) << 13;
+    const float value = (bits & 0x7c00u) == 0x7c00u ? __uint_as_float(size | 0x7f800000u) : __uint_as_float(size) * 0x1p112f;
+    return bits & 0x8000u ? -value : value;
+}
+
+extern "C" __global__ void atlas_attention_few(const T* q, const CACHE* k, const CACHE* v, const MASK* mask, const int* lengths, const float* slopes, const float* scales, OUT* out, Params params) {
     const unsigned thread_index = threadIdx.x;
     __shared__ float queries[HEAD][ROWS];
     __shared__ float scores[WORKGROUP_X][ROWS];
     __shared__ float tops[TOPS][ROWS];
     __shared__ float weights[WORKGROUP_X][ROWS];
+    __shared__ size_t lines[WORKGROUP_X];  // where values lie, with PAGED
     const unsigned part = blockIdx.x % params.parts;
     const unsigned first_row = blockIdx.x / params.parts * ROWS;
     const unsigned count = params.rows * params.groups;
@@ -64,8 +78,10 @@ extern "C" __global__ void atlas_attention_few(const T* q, const T* k, const T* 
         for (unsigned i = 0; i < ROWS; i++) queries[column][i] = column < params.e ? (float)q_start[i][column] * params.scale : 0.0f;
     __syncthreads();
 
-    const T* k_start = k + params.k_offset + (size_t)blockIdx.z * params.k_batch + (size_t)blockIdx.y * params.k_head;
-    const T* v_start = v + params.v_offset + (size_t)blockIdx.z * params.v_batch + (size_t)blockIdx.y * params.v_head;
+    const size_t k_start = params.k_offset + (size_t)blockIdx.z * params.k_batch + (size_t)blockIdx.y * params.k_head;
+    const size_t v_start = params.v_offset + (size_t)blockIdx.z * params.v_batch + (size_t)blockIdx.y * params.v_head;
+    const size_t scales_start = params.scales_offset + (size_t)blockIdx.z * params.scales_batch + (size_t)blockIdx.y * params.scales_head;
+    const size_t table_start = params.mask_offset + (size_t)blockIdx.z * params.mask_batch + (size_t)blockIdx.y * params.mask_head;
     float top[ROWS], total[ROWS], sum[COLUMNS][ROWS];
 #pragma unroll
     for (unsigned i = 0; i < ROWS; i++) {
@@ -79,6 +95,16 @@ extern "C" __global__ void atlas_attention_few(const T* q, const T* k, const T* 
         const unsigned key = first + thread_index;
         const int end = (int)(stop < first + WORKGROUP_X ? stop : first + WORKGROUP_X);
         const bool live = (int)first < highest && end > lowest;
+
+        // Its block, and where it is in there.
+        size_t page = 0;
+        unsigned place = key;
+        if (PAGED && live && key < stop) {
+            page = (unsigned)mask[table_start + (size_t)(key / params.block) * params.mask_row];
+            page = page < params.blocks ? page : 0;
+            place = key % params.block;
+        }
+        const size_t scale_place = scales_start + page * params.scales_block + (size_t)place * params.scales_row;
 
         // A score of each row.
         float score[ROWS], added[ROWS];
@@ -99,14 +125,18 @@ extern "C" __global__ void atlas_attention_few(const T* q, const T* k, const T* 
             }
             found_any = found_any || seen[i];
         }
+        const size_t key_start = k_start + page * params.k_block + (size_t)place * params.k_row;
         if (found_any)
             for (unsigned column = 0; column < params.e; column++) {
-                const float found = (float)k_start[(size_t)key * params.k_row + column];
+                const float found = code(k, key_start + column);
 #pragma unroll
                 for (unsigned i = 0; i < ROWS; i++) score[i] = fma(queries[column][i], found, score[i]);
             }
+        const float key_scale = SCALED && found_any ? scales[scale_place] : 1.0f;
+        const float value_scale = SCALED && found_any ? scales[scale_place + params.scales_of_values] : 1.0f;
 #pragma unroll
         for (unsigned i = 0; i < ROWS; i++) {
+            if (SCALED) score[i] *= key_scale;
             if (SOFTCAP) {
                 // Some compute tanh by powers that overflow.
                 const float above = score[i] / params.softcap > 15.0f ? 15.0f : score[i] / params.softcap;
@@ -132,8 +162,9 @@ extern "C" __global__ void atlas_attention_few(const T* q, const T* k, const T* 
             highest_score[i] = top[i];
             for (unsigned j = 0; live && j < TOPS; j++) highest_score[i] = fmaxf(highest_score[i], tops[j][i]);
             weight[i] = score[i] <= LOWEST ? 0.0f : exp(score[i] - highest_score[i]);
-            weights[thread_index][i] = weight[i];
+            weights[thread_index][i] = weight[i] * value_scale;
         }
+        lines[thread_index] = v_start + page * params.v_block + (size_t)place * params.v_row;
         __syncthreads();
 
         // Values times weights.
@@ -148,10 +179,11 @@ extern "C" __global__ void atlas_attention_few(const T* q, const T* k, const T* 
             }
             const unsigned seen_end = (unsigned)(end < highest ? end : highest);
             for (unsigned n = first; n < seen_end; n++) {
+                const size_t start = PAGED ? lines[n - first] : v_start + (size_t)n * params.v_row;
 #pragma unroll
                 for (unsigned j = 0; j < COLUMNS; j++) {
                     const unsigned column = thread_index + j * WORKGROUP_X;
-                    const float value = column < params.ev ? (float)v_start[(size_t)n * params.v_row + column] : 0.0f;
+                    const float value = column < params.ev ? code(v, start + column) : 0.0f;
 #pragma unroll
                     for (unsigned i = 0; i < ROWS; i++) sum[j][i] = fma(weights[n - first][i], value, sum[j][i]);
                 }

@@ -3,9 +3,12 @@
 // Scores of WORKGROUP_X keys go through workgroup memory, where 8 threads find the rows' maxima, which rescale the sums
 // so far (Milakov and Gimelshein 2018). With SPLIT a part leaves its sums, maximum and total, and the parts are joined
 // afterwards (Dao et al. 2023, flash decoding). Keys that no row looks at are not read.
+//
+// With PAGED the mask's place is that of a table, of the blocks of a pool that a row's keys and values lie in
+// (Kwon et al. 2023). With NARROW they are codes of so many bits in words, i8 or f16; with SCALED times a number each.
 
 struct Params {
-    uint rows, keys, e, ev, groups, parts, chunk, window;
+    uint rows, keys, e, ev, groups, parts, chunk, window, block, blocks;
     float scale, softcap;
     uint q_offset, q_batch, q_head, q_group, q_row;
     uint k_offset, k_batch, k_head, k_group, k_row;
@@ -13,20 +16,29 @@ struct Params {
     uint mask_offset, mask_batch, mask_head, mask_group, mask_row;
     uint lengths_offset, lengths_batch, lengths_head, lengths_group;
     uint slopes_offset, slopes_batch, slopes_head, slopes_group;
-    uint out_offset, out_batch, out_head, out_group, out_row, out_part;
+    uint scales_offset, scales_batch, scales_head, scales_row, scales_block, scales_of_values;
+    uint k_block, v_block, out_offset, out_batch, out_head, out_group, out_row, out_part;
 };
 
 constant constexpr uint ROWS = 4, TOPS = 8, COLUMNS = HEAD / WORKGROUP_X;
 constant constexpr float LOWEST = -3.0e38f, LEAST = -1.0e38f;  // of hidden scores; of what a mask adds to others
 
+// A number of the cache.
+static inline float code(device const CACHE* codes, ulong place) {
+    if (NARROW == 0) return (float)codes[place];
+    if (NARROW == 8) return (float)((device const char*)codes)[place];
+    return (float)((device const half*)codes)[place];
+}
+
 kernel void atlas_attention_few(
     device const T* q [[buffer(0)]],
-    device const T* k [[buffer(1)]],
-    device const T* v [[buffer(2)]],
+    device const CACHE* k [[buffer(1)]],
+    device const CACHE* v [[buffer(2)]],
     device const MASK* mask [[buffer(3)]],
     device const int* lengths [[buffer(4)]],
     device const float* slopes [[buffer(5)]],
-    device OUT* out [[buffer(6)]],
+    device const float* scales [[buffer(6)]],
+    device OUT* out [[buffer(7)]],
     constant Params& params [[buffer(PARAMS)]],
     uint3 group [[threadgroup_position_in_grid]],
     uint thread_index [[thread_index_in_threadgroup]]) {
@@ -34,6 +46,7 @@ kernel void atlas_attention_few(
     threadgroup float scores[WORKGROUP_X][ROWS];
     threadgroup float tops[TOPS][ROWS];
     threadgroup float weights[WORKGROUP_X][ROWS];
+    threadgroup ulong lines[WORKGROUP_X];  // where values lie, with PAGED
     const uint part = group.x % params.parts;
     const uint first_row = group.x / params.parts * ROWS;
     const uint count = params.rows * params.groups;
@@ -73,8 +86,10 @@ kernel void atlas_attention_few(
         for (uint i = 0; i < ROWS; i++) queries[column][i] = column < params.e ? (float)q_start[i][column] * params.scale : 0.0f;
     threadgroup_barrier(mem_flags::mem_threadgroup);
 
-    device const T* k_start = k + params.k_offset + (ulong)group.z * params.k_batch + (ulong)group.y * params.k_head;
-    device const T* v_start = v + params.v_offset + (ulong)group.z * params.v_batch + (ulong)group.y * params.v_head;
+    const ulong k_start = params.k_offset + (ulong)group.z * params.k_batch + (ulong)group.y * params.k_head;
+    const ulong v_start = params.v_offset + (ulong)group.z * params.v_batch + (ulong)group.y * params.v_head;
+    const ulong scales_start = params.scales_offset + (ulong)group.z * params.scales_batch + (ulong)group.y * params.scales_head;
+    const ulong table_start = params.mask_offset + (ulong)group.z * params.mask_batch + (ulong)group.y * params.mask_head;
     float top[ROWS], total[ROWS], sum[COLUMNS][ROWS];
 #pragma unroll
     for (uint i = 0; i < ROWS; i++) {
@@ -88,6 +103,16 @@ kernel void atlas_attention_few(
         const uint key = first + thread_index;
         const int end = (int)(stop < first + WORKGROUP_X ? stop : first + WORKGROUP_X);
         const bool live = (int)first < highest && end > lowest;
+
+        // Its block, and where it is in there.
+        ulong page = 0;
+        uint place = key;
+        if (PAGED && live && key < stop) {
+            page = (uint)mask[table_start + (ulong)(key / params.block) * params.mask_row];
+            page = page < params.blocks ? page : 0;
+            place = key % params.block;
+        }
+        const ulong scale_place = scales_start + page * params.scales_block + (ulong)place * params.scales_row;
 
         // A score of each row.
         float score[ROWS], added[ROWS];
@@ -108,14 +133,18 @@ kernel void atlas_attention_few(
             }
             found_any = found_any || seen[i];
         }
+        const ulong key_start = k_start + page * params.k_block + (ulong)place * params.k_row;
         if (found_any)
             for (uint column = 0; column < params.e; column++) {
-                const float found = (float)k_start[(ulong)key * params.k_row + column];
+                const float found = code(k, key_start + column);
 #pragma unroll
                 for (uint i = 0; i < ROWS; i++) score[i] = fma(queries[column][i], found, score[i]);
             }
+        const float key_scale = SCALED && found_any ? scales[scale_place] : 1.0f;
+        const float value_scale = SCALED && found_any ? scales[scale_place + params.scales_of_values] : 1.0f;
 #pragma unroll
         for (uint i = 0; i < ROWS; i++) {
+            if (SCALED) score[i] *= key_scale;
             if (SOFTCAP) {
                 // Some compute tanh by powers that overflow.
                 const float above = score[i] / params.softcap > 15.0f ? 15.0f : score[i] / params.softcap;
@@ -141,8 +170,9 @@ kernel void atlas_attention_few(
             highest_score[i] = top[i];
             for (uint j = 0; live && j < TOPS; j++) highest_score[i] = fmax(highest_score[i], tops[j][i]);
             weight[i] = score[i] <= LOWEST ? 0.0f : exp(score[i] - highest_score[i]);
-            weights[thread_index][i] = weight[i];
+            weights[thread_index][i] = weight[i] * value_scale;
         }
+        lines[thread_index] = v_start + page * params.v_block + (ulong)place * params.v_row;
         threadgroup_barrier(mem_flags::mem_threadgroup);
 
         // Values times weights.
@@ -157,10 +187,11 @@ kernel void atlas_attention_few(
             }
             const uint seen_end = (uint)(end < highest ? end : highest);
             for (uint n = first; n < seen_end; n++) {
+                const ulong start = PAGED ? lines[n - first] : v_start + (ulong)n * params.v_row;
 #pragma unroll
                 for (uint j = 0; j < COLUMNS; j++) {
                     const uint column = thread_index + j * WORKGROUP_X;
-                    const float value = column < params.ev ? (float)v_start[(ulong)n * params.v_row + column] : 0.0f;
+                    const float value = column < params.ev ? code(v, start + column) : 0.0f;
 #pragma unroll
                     for (uint i = 0; i < ROWS; i++) sum[j][i] = fma(weights[n - first][i], value, sum[j][i]);
                 }

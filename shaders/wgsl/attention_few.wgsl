@@ -3,9 +3,12 @@
 // A vec4 is of the 4 rows. Scores of WORKGROUP_X keys go through workgroup memory, where 8 threads find the rows'
 // maxima, which rescale the sums so far (Milakov and Gimelshein 2018). With SPLIT a part leaves its sums, maximum and total,
 // and the parts are joined afterwards (Dao et al. 2023, flash decoding). Keys that no row looks at are not read.
+//
+// With PAGED the mask's place is that of a table, of the blocks of a pool that a row's keys and values lie in
+// (Kwon et al. 2023). With NARROW they are codes of so many bits in words, i8 or f16; with SCALED times a number each.
 
 struct Params {
-    rows: u32, keys: u32, e: u32, ev: u32, groups: u32, parts: u32, chunk: u32, window: u32,
+    rows: u32, keys: u32, e: u32, ev: u32, groups: u32, parts: u32, chunk: u32, window: u32, block: u32, blocks: u32,
     scale: f32, softcap: f32,
     q_offset: u32, q_batch: u32, q_head: u32, q_group: u32, q_row: u32,
     k_offset: u32, k_batch: u32, k_head: u32, k_group: u32, k_row: u32,
@@ -13,19 +16,22 @@ struct Params {
     mask_offset: u32, mask_batch: u32, mask_head: u32, mask_group: u32, mask_row: u32,
     lengths_offset: u32, lengths_batch: u32, lengths_head: u32, lengths_group: u32,
     slopes_offset: u32, slopes_batch: u32, slopes_head: u32, slopes_group: u32,
-    out_offset: u32, out_batch: u32, out_head: u32, out_group: u32, out_row: u32, out_part: u32,
+    scales_offset: u32, scales_batch: u32, scales_head: u32, scales_row: u32, scales_block: u32, scales_of_values: u32,
+    k_block: u32, v_block: u32, out_offset: u32, out_batch: u32, out_head: u32, out_group: u32, out_row: u32, out_part: u32,
 }
 
 @group(0) @binding(0) var<storage, read_write> q: array<T>;
-@group(0) @binding(1) var<storage, read_write> k: array<T>;
-@group(0) @binding(2) var<storage, read_write> v: array<T>;
+@group(0) @binding(1) var<storage, read_write> k: array<CACHE>;
+@group(0) @binding(2) var<storage, read_write> v: array<CACHE>;
 @group(0) @binding(3) var<storage, read_write> mask: array<MASK>;
 @group(0) @binding(4) var<storage, read_write> lengths: array<i32>;
 @group(0) @binding(5) var<storage, read_write> slopes: array<f32>;
-@group(0) @binding(6) var<storage, read_write> out: array<OUT>;
+@group(0) @binding(6) var<storage, read_write> scales: array<f32>;
+@group(0) @binding(7) var<storage, read_write> out: array<OUT>;
 @group(0) @binding(PARAMS) var<uniform> params: Params;
 
 const ROWS = 4u;
+const IN_WORD = 32u / max(NARROW, 8u);  // codes
 const TOPS = 8u;  // threads that look for maxima, of equally many scores each
 // Of hidden scores; of what a mask adds to others.
 const LOWEST = -3.0e38;
@@ -35,6 +41,7 @@ var<workgroup> queries: array<vec4<f32>, HEAD>;
 var<workgroup> scores: array<vec4<f32>, WORKGROUP_X>;
 var<workgroup> tops: array<vec4<f32>, TOPS>;
 var<workgroup> weights: array<vec4<f32>, WORKGROUP_X>;
+var<workgroup> lines: array<u32, WORKGROUP_X>;  // where values lie, with PAGED
 
 fn is_nan(x: vec4<f32>) -> vec4<bool> {
     return (bitcast<vec4<u32>>(x) & vec4<u32>(0x7fffffffu)) > vec4<u32>(0x7f800000u);
@@ -46,8 +53,19 @@ fn bounded(x: vec4<f32>) -> vec4<f32> {
     return tanh(select(above, vec4<f32>(-15.0), above < vec4<f32>(-15.0)));
 }
 
+fn code(word: u32, place: u32) -> f32 {
+    if (NARROW == 8u) { return f32(extractBits(bitcast<i32>(word), 8u * (place % 4u), 8u)); }
+    return unpack2x16float(word)[place % 2u];
+}
+
+fn key_at(place: u32) -> f32 {
+    if (NARROW > 0u) { return code(u32(k[place / IN_WORD]), place); }
+    return f32(k[place]);
+}
+
 fn value_at(start: u32, column: u32) -> f32 {
     if (column >= params.ev) { return 0.0; }
+    if (NARROW > 0u) { return code(u32(v[(start + column) / IN_WORD]), start + column); }
     return f32(v[start + column]);
 }
 
@@ -98,6 +116,8 @@ fn atlas_attention_few(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_i
 
     let k_start = params.k_offset + group.z * params.k_batch + group.y * params.k_head;
     let v_start = params.v_offset + group.z * params.v_batch + group.y * params.v_head;
+    let scales_start = params.scales_offset + group.z * params.scales_batch + group.y * params.scales_head;
+    let table_start = params.mask_offset + group.z * params.mask_batch + group.y * params.mask_head;
     var top = vec4<f32>(LOWEST);
     var total = vec4<f32>();
     var sum0 = vec4<f32>();
@@ -110,26 +130,41 @@ fn atlas_attention_few(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_i
         let end = i32(min(stop, first + WORKGROUP_X));
         let live = i32(first) < highest && end > lowest;
 
+        // Its block, and where it is in there.
+        var page = 0u;
+        var place = key;
+        if (PAGED && live && key < stop) {
+            page = u32(mask[table_start + key / params.block * params.mask_row]);
+            page = select(0u, page, page < params.blocks);
+            place = key % params.block;
+        }
+        let scale_place = scales_start + page * params.scales_block + place * params.scales_row;
+
         // A score of each row.
         var score = vec4<f32>(LOWEST);
+        var value_scale = 1.0;
         if (live && key < stop) {
             var seen = select(vec4<bool>(false), vec4<i32>(i32(key)) < high, vec4<i32>(i32(key)) >= low);
             var added = slope * vec4<f32>(vec4<i32>(i32(key)) - position);
             for (var i = 0u; MASKED && i < ROWS; i++) {
-                let place = mask_start[i] + key;
+                let at = mask_start[i] + key;
                 if (BYTES) {
-                    let word = u32(mask[place / 4u]);
-                    seen[i] = seen[i] && ((word >> (8u * (place % 4u))) & 255u) != 0u;
+                    let word = u32(mask[at / 4u]);
+                    seen[i] = seen[i] && ((word >> (8u * (at % 4u))) & 255u) != 0u;
                 } else {
-                    let bias = f32(mask[place]);
+                    let bias = f32(mask[at]);
                     seen[i] = seen[i] && bitcast<u32>(bias) != 0xff800000u;
                     added[i] += select(bias, LEAST, bias < LEAST);
                 }
             }
             if (any(seen)) {
-                let start = k_start + key * params.k_row;
+                let start = k_start + page * params.k_block + place * params.k_row;
                 var sum = vec4<f32>();
-                for (var column = 0u; column < params.e; column++) { sum += queries[column] * f32(k[start + column]); }
+                for (var column = 0u; column < params.e; column++) { sum += queries[column] * key_at(start + column); }
+                if (SCALED) {
+                    sum *= scales[scale_place];
+                    value_scale = scales[scale_place + params.scales_of_values];
+                }
                 if (SOFTCAP) { sum = bounded(sum / params.softcap) * params.softcap; }
                 score = select(vec4<f32>(LOWEST), sum + added, seen);
             }
@@ -148,7 +183,8 @@ fn atlas_attention_few(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_i
         for (var i = 0u; live && i < TOPS; i++) { highest_score = max(highest_score, tops[i]); }
         let share = exp(score - highest_score);
         let weight = select(select(vec4<f32>(), share, is_nan(score)), share, score > vec4<f32>(LOWEST));
-        weights[thread_index] = weight;
+        weights[thread_index] = weight * value_scale;
+        lines[thread_index] = v_start + page * params.v_block + place * params.v_row;
         workgroupBarrier();
 
         // Values times weights.
@@ -162,7 +198,8 @@ fn atlas_attention_few(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_i
             sum3 *= factor;
             for (var i = 0u; i < u32(min(end, highest)) - first; i++) {
                 let share = weights[i];
-                let start = v_start + (first + i) * params.v_row;
+                var start = v_start + (first + i) * params.v_row;
+                if (PAGED) { start = lines[i]; }
                 sum0 += share * value_at(start, thread_index);
                 if (HEAD > 64u) { sum1 += share * value_at(start, thread_index + 64u); }
                 if (HEAD > 128u) { sum2 += share * value_at(start, thread_index + 128u); }

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import hologram as hg
-from hologram.llm.decoder import mixture
+from hologram.llm.decoder import BLOCK, CACHES, Text, mixture
 from hologram.llm.runner import Runner
 from tests.llm import models
 
@@ -19,42 +19,62 @@ TEXT = [5, 90, 17, 3, 3, 64, 91, 33, 8, 72, 11, 50, 2, 41, 77, 29, 60, 13, 5, 19
 BOUND, PACKED_BOUND = 2e-4, 6e-2
 
 
-def opened(tmp_path: Path, executor: hg.Executor, name: str) -> tuple[Runner, np.ndarray]:
+def opened(tmp_path: Path, executor: hg.Executor, name: str, cache: str = "f32") -> tuple[Runner, np.ndarray]:
     """A runner, and the logits of TEXT."""
     family = models.FAMILIES[name]
     weights = models.write(tmp_path / "model.gguf", family)
-    return Runner(tmp_path / "model.gguf", executor), models.logits(family, weights, TEXT)
+    runner = Runner(tmp_path / "model.gguf", executor, cache=cache)
+    return runner, models.logits(family, weights, TEXT)
 
 
-@pytest.mark.parametrize("name", models.FAMILIES)
-def test_logits_are_the_reference_s(tmp_path: Path, executor: hg.Executor, name: str) -> None:
-    runner, wanted = opened(tmp_path, executor, name)
+def logits_behind(runner: Runner, texts: list[Text]) -> np.ndarray:
+    """The logits (texts, words) behind the last tokens of some texts, computed together."""
+    for text in texts:
+        while runner.decoder.piece(text):
+            pass
+    runner.decoder.next(texts)
+    assert runner.decoder.logits is not None
+    return runner.decoder.logits.to_numpy()[: len(texts)]
+
+
+CACHED = [(name, cache) for name in ("smollm", "gemma2", "packed") for cache in CACHES if cache != "f32"]
+
+
+@pytest.mark.parametrize(("name", "cache"), [*((name, "f32") for name in models.FAMILIES), *CACHED])
+def test_logits_are_the_reference_s(tmp_path: Path, executor: hg.Executor, name: str, cache: str) -> None:
+    """Of texts of several lengths together, and then of a token more of each."""
+    runner, wanted = opened(tmp_path, executor, name, cache)
     bound = BOUND if models.FAMILIES[name].kind == "F32" else PACKED_BOUND
-    for length in (len(TEXT) - 3, 1):  # a prompt, and one of a token
-        logits, _ = runner.prefill(TEXT[:length])
-        np.testing.assert_allclose(logits.to_numpy(), wanted[length - 1], atol=bound)
-    runner.prefill(TEXT[:-3])
-    for at in range(len(TEXT) - 3, len(TEXT)):  # a token at a time
-        token = executor.tensor(np.array(TEXT[at : at + 1], np.int32))
-        logits = runner.decoder.next(token)
-        np.testing.assert_allclose(logits.to_numpy(), wanted[at], atol=bound)
+    bound = max(bound, {"f32": 0.0, "f16": 5e-3, "i8": 0.3}[cache])
+    lengths = (len(TEXT) - 3, 1, 7)
+    texts = [Text(TEXT[:length]) for length in lengths]
+    for more in range(3):
+        found = logits_behind(runner, texts)
+        np.testing.assert_allclose(found, wanted[[n + more - 1 for n in lengths]], atol=bound)
+        for text in texts:
+            text.tokens.append(TEXT[len(text.tokens)])
 
 
 def test_a_prompt_in_pieces_and_a_cache_that_grows(tmp_path: Path, executor: hg.Executor) -> None:
     family = models.FAMILIES["mistral"]
     weights = models.write(tmp_path / "model.gguf", family)
-    runner = Runner(tmp_path / "model.gguf", executor)
-    text = np.random.default_rng(1).integers(0, models.WORDS - 2, 700).tolist()
-    wanted = models.logits(family, weights, text)
-    assert runner.prefill(text[:200])[1] == 200
-    assert runner.decoder.capacity == 256
-    logits, computed = runner.prefill(text)  # 512 and a rest of 188 with what is known, 500
-    assert computed == 500
-    assert runner.decoder.capacity == 1024
-    np.testing.assert_allclose(logits.to_numpy(), wanted[-1], atol=BOUND)
-    logits, computed = runner.prefill(text[:300])  # a shorter one: what lay behind is not seen
-    assert computed == 1
-    np.testing.assert_allclose(logits.to_numpy(), wanted[299], atol=BOUND)
+    decoder = (runner := Runner(tmp_path / "model.gguf", executor)).decoder
+    words = np.random.default_rng(1).integers(0, models.WORDS - 2, 700).tolist()
+    wanted = models.logits(family, weights, words)
+    text, other = Text(words[:201]), Text(words[:90])
+    assert decoder.piece(text) == 200
+    assert decoder.blocks == 4
+    assert decoder.piece(other) == 89
+    assert decoder.blocks == 8
+    text.tokens = words[:]
+    assert (decoder.piece(text), decoder.piece(text)) == (499, 0)
+    assert decoder.blocks == 16
+    np.testing.assert_allclose(logits_behind(runner, [text, other]), wanted[[699, 89]], atol=BOUND)
+    assert (len(text.blocks), len(other.blocks), len(decoder.free)) == (11, 2, 3)
+    decoder.release(text)
+    assert sorted([*decoder.free, *other.blocks]) == list(range(16))
+    text.tokens = words[:600]  # in blocks that held others
+    np.testing.assert_allclose(logits_behind(runner, [text])[0], wanted[599], atol=BOUND)
 
 
 def test_an_answer_outgrows_the_cache(tmp_path: Path, executor: hg.Executor) -> None:
@@ -64,23 +84,21 @@ def test_an_answer_outgrows_the_cache(tmp_path: Path, executor: hg.Executor) -> 
     runner.tokenizer.ends = frozenset()
     text = np.random.default_rng(2).integers(0, models.WORDS - 2, 236).tolist()
     written = list(runner.tokens(text, limit=30))
-    assert runner.decoder.capacity == 512
+    assert runner.decoder.blocks * BLOCK == 512
     wanted = models.logits(family, weights, text + written)[len(text) - 1 : -1]
     assert all(logits[token] >= logits.max() - BOUND for token, logits in zip(written, wanted, strict=True))
 
 
-def test_a_token_takes_few_launches(tmp_path: Path, executor: hg.Executor) -> None:
+@pytest.mark.parametrize("rows", [1, 16])
+def test_a_token_takes_few_launches(rows: int, tmp_path: Path, executor: hg.Executor) -> None:
     family = replace(models.FAMILIES["packed"], heads=3, key_heads=1, size=32, rotated=32)
     models.write(tmp_path / "model.gguf", family)
     runner = Runner(tmp_path / "model.gguf", executor)
-    runner.prefill(TEXT)
-    layer, rest = runner.decoder.launches()
-    assert layer <= (10 if executor.backend == "cpu" else 8)
-    assert rest <= 6
-    runner.decoder.next(executor.tensor(np.zeros(1, np.int32)))
-    captured = runner.decoder._captured
-    assert captured is not None
-    assert captured.launches <= models.LAYERS * layer + rest + 1  # and the place is copied
+    runner.decoder.next([Text(TEXT[:1]) for _ in range(rows)])
+    (step,) = runner.decoder._steps.values()
+    tiled = 6 if rows > 1 else 0  # products of more rows are tiles with an epilogue of their own
+    layer = 10 if executor.backend == "cpu" else 8 + tiled
+    assert step.captured.launches <= models.LAYERS * layer + 8
 
 
 def test_a_token_of_experts_takes_few_launches(tmp_path: Path, executor: hg.Executor) -> None:
@@ -88,9 +106,10 @@ def test_a_token_of_experts_takes_few_launches(tmp_path: Path, executor: hg.Exec
     family = replace(models.FAMILIES["packed_experts"], heads=3, key_heads=1, size=32, rotated=32)
     models.write(tmp_path / "model.gguf", family)
     runner = Runner(tmp_path / "model.gguf", executor)
-    runner.prefill(TEXT)
-    layer, _ = runner.decoder.launches()
-    assert layer <= (17 if executor.backend == "cpu" else 16)
+    runner.decoder.next([Text(TEXT[:1])])
+    (step,) = runner.decoder._steps.values()
+    layer = 17 if executor.backend == "cpu" else 16
+    assert step.captured.launches <= models.LAYERS * layer + 8
 
 
 @pytest.mark.parametrize("n", [1, 9])
@@ -133,7 +152,8 @@ def test_nothing_is_traced_again_from_token_to_token(tmp_path: Path, executor: h
     written = runner.tokens(TEXT, limit=9)
     next(written)
     next(written)
-    traced = len(runner.decoder._block._compiled)
-    assert traced == 2  # the prompt's and a token's
+    (block,) = runner.decoder._block
+    assert len(block._compiled) == 2  # the prompt's and a token's
     assert len(list(written)) == 7
-    assert len(runner.decoder._block._compiled) == traced
+    assert len(block._compiled) == 2
+    assert len(runner.decoder._steps) == 1

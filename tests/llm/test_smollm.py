@@ -13,8 +13,10 @@ import numpy as np
 import pytest
 
 import hologram as hg
+from hologram.llm.decoder import Text
 from hologram.llm.runner import Runner
 from tests.llm import models
+from tests.llm.test_decoder import logits_behind
 
 QUESTIONS = (
     "What is the capital of France?",
@@ -79,9 +81,11 @@ def test_logits_and_perplexity_are_the_reference_s(executor: hg.Executor) -> Non
     runner = Runner(file() or "", executor)
     tokens = runner.tokenizer.encode(TEXT)[: 80 if executor.backend == "cpu" else 24]
     wanted = reference(tuple(runner.tokenizer.encode(TEXT)))[: len(tokens)]
-    found = [runner.prefill(tokens[:8])[0].to_numpy()]
+    text = Text(tokens[:8])
+    found = [logits_behind(runner, [text])[0]]
     for token in tokens[8:-1]:
-        found.append(runner.decoder.next(executor.tensor(np.array([token], np.int32))).to_numpy())
+        text.tokens.append(token)
+        found.append(logits_behind(runner, [text])[0])
     np.testing.assert_allclose(found, wanted[7:-1], atol=BOUND)
 
     def perplexity(logits: np.ndarray) -> float:

@@ -49,6 +49,14 @@ def further_samples(name: str) -> list[Sample]:
     rng = np.random.default_rng(1)
     if name == "argsort":  # five blocks, of few values
         return [Sample((rng.integers(-3, 4, (2, 4_500)).astype(np.float32),), {"axis": 1})]
+    if name == "scaled_dot_product_attention":  # halves, in blocks
+        q, *pools = (
+            rng.standard_normal(s).astype(np.float32) for s in ((2, 6, 1, 24), (5, 2, 32, 24), (5, 2, 32, 72))
+        )
+        k, v = (pool.astype(np.float16) for pool in pools)
+        v[4, :, 2, 0], v[4, :, 3, 1:3] = 3e-6, [np.inf, np.nan]
+        lengths, table = np.array([[70], [96]], np.int32), np.array([[2, 0, 1], [4, 3, 3]], np.int32)
+        return [Sample((q, k, v, None, lengths, None, None, table, None), {"enable_gqa": True})]
     if name == "conv2d":  # workgroups of 16 x 16, the last ones not full
         x, weight, bias = (
             rng.integers(-3, 4, s).astype(np.float32) for s in ((3, 8, 71, 73), (72, 8, 1, 1), (72,))

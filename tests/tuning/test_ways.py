@@ -18,7 +18,7 @@ from hologram.machine.layout import Layout
 from hologram.machine.plan import Plan, Target, Tile
 from hologram.opset.tiles import convolution
 from hologram.opset.tiles.attention import plan as attention
-from hologram.opset.tiles.attention.attended import Attended, Look
+from hologram.opset.tiles.attention.attended import LENGTHS, RESULT, Attended, Look
 from hologram.tuning.tunable import TUNABLES
 from tests.backends import emulated
 from tests.devices import limits
@@ -60,7 +60,7 @@ def attended(
         plan = attention.attention_plan(found, q_layout, target)
         stems = [s.kernel.stem for s in plan.steps if isinstance(s.kernel, Tile)]
         assert (way.stem in stems) or way == attention.COMPOSED
-        got = run(executor, plan, [q, k, v, more, *[np.zeros(1, np.float32)] * 3], q_layout)
+        got = run(executor, plan, [q, k, v, more, *[np.zeros(1, np.float32)] * (RESULT - LENGTHS)], q_layout)
         np.testing.assert_allclose(got, wanted, atol=4e-6 if dtype is dtypes.f32 else 3e-2, err_msg=str(way))
     return list(ways)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import reprlib
 import warnings
@@ -55,7 +56,8 @@ class Retraces:
         asked: Mapping[int, str],
     ) -> None:
         """Counts a trace in which the values of the numbers `asked` had a say; warns once of many for one reason."""
-        if self._said or getattr(function, "__module__", "").startswith(PACKAGE):
+        written = function.func if isinstance(function, functools.partial) else function
+        if self._said or getattr(written, "__module__", "").startswith(PACKAGE):
             return  # of hologram's own functions nobody else can change a thing
         named = list(_named(function, args, kwargs))
         facts = dict(_facts(named, call, asked))

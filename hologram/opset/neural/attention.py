@@ -46,9 +46,14 @@ class Attention(Operation):
 
 
 def _attention_reference(
-    q, k, v, mask=None, lengths=None, slopes=None, sinks=None, causal=False, scale=None, enable_gqa=False,
-    window=None, softcap=None,
+    q, k, v, mask=None, lengths=None, slopes=None, sinks=None, table=None, scales=None, causal=False, scale=None,
+    enable_gqa=False, window=None, softcap=None,
 ):  # fmt: skip
+    k, v = (np.asarray(x, q.dtype) if x.dtype != q.dtype else x for x in (k, v))
+    if scales is not None:
+        k, v = (x * s[..., None] for x, s in zip((k, v), scales, strict=True))
+    if table is not None:
+        k, v = (np.moveaxis(x[table], 2, 1).reshape(len(table), x.shape[1], -1, x.shape[-1]) for x in (k, v))
     if enable_gqa:
         k, v = (np.repeat(x, q.shape[-3] // k.shape[-3], axis=-3) for x in (k, v))
     scores = np.matmul(q, np.swapaxes(k, -1, -2)) * (1 / math.sqrt(q.shape[-1]) if scale is None else scale)
@@ -83,8 +88,10 @@ def _attention_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sampl
         q, k, v = (array(rng, dtype, s, -1, 1) for s in shapes)
         return q, k, v
 
-    def sample(q, k, v, mask=None, lengths=None, slopes=None, sinks=None, **settings):
-        return Sample((q, k, v, mask, lengths, slopes, sinks), settings)
+    def sample(
+        q, k, v, mask=None, lengths=None, slopes=None, sinks=None, table=None, scales=None, **settings
+    ):
+        return Sample((q, k, v, mask, lengths, slopes, sinks, table, scales), settings)
 
     yield sample(*operands((2, 3), 5, 7, 4, 6))
     yield sample(*operands((), 67, 67, 32, 32), causal=True)
@@ -118,6 +125,20 @@ def _attention_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sampl
             {"mask": rng.random((rows, 9)) < 0.7, "slopes": slopes},
         ):
             yield sample(q, k, v, **given, **settings, enable_gqa=True)
+    table = np.array([[4, 1, 0], [2, 2, 3]], np.int32)
+    for rows, own, given in (
+        (1, 2, {"sinks": sinks[:4]}),
+        (3, 1, {"slopes": slopes[:4], "window": 5}),
+        (17, 2, {}),
+    ):
+        settings = {"lengths": np.array([[20], [9]], np.int32), "table": table, "causal": True, **given}
+        q = array(rng, dtype, (2, 4, rows, 8), -1, 1)
+        k, v = (array(rng, dtype, (5, own, 8, e), -1, 1) for e in (8, 16))
+        yield sample(q, k, v, **settings, enable_gqa=True)
+        codes = (rng.integers(-128, 128, x.shape).astype(np.int8) for x in (k, v))
+        yield sample(
+            q, *codes, **settings, scales=array(rng, dtype, (2, 5, own, 8), 0, 0.01), enable_gqa=True
+        )
 
 
 def _weights_types(who: str, operands: Sequence[types.OperandType]) -> types.Types:
@@ -155,13 +176,33 @@ def _counted(q, k, mask, causal):
 
 
 def _gradient(
-    cotangent, q, k, v, mask, lengths, slopes, sinks, causal, scale, enable_gqa, window, softcap, wanted
+    cotangent,
+    q,
+    k,
+    v,
+    mask,
+    lengths,
+    slopes,
+    sinks,
+    table,
+    scales,
+    causal,
+    scale,
+    enable_gqa,
+    window,
+    softcap,
+    wanted,
 ):
     """By the weights, computed once more (Dao et al. 2022, appendix B.4); floats of 16 bits as f32."""
+    if table is not None or scales is not None or k.dtype is not q.dtype:
+        raise GradientError(
+            "scaled_dot_product_attention: with a table, scales, or keys and values in a dtype of their own there is "
+            f"no derivative, wanted: {', '.join(wanted)}"
+        )
     numbers, look = (lengths, slopes, sinks), {"causal": bool(causal), "window": window, "softcap": softcap}
     if enable_gqa:
         split, numbers = _heads_apart(cotangent, q, k, v, mask), _numbers_apart(k.shape[-3], *numbers)
-        found = _gradient(*split, *numbers, causal, scale, False, window, softcap, wanted)
+        found = _gradient(*split, *numbers, None, None, causal, scale, False, window, softcap, wanted)
         axes = (-4, -4, -4, -4, -2)  # where heads are two
         return tuple(g if g is None else _joined(g, axis) for g, axis in zip(found, axes, strict=True))
     of_sinks = (
@@ -243,8 +284,8 @@ def _gradient_of_sinks(cotangent, q, k, v, mask, numbers, scale, look):
 @declared(Attention, reference=_attention_reference, samples=_attention_samples, dtypes=FLOATS, ulp=4, absolute=8.0,
           aten=("scaled_dot_product_attention",), gradient={("q", "k", "v", "mask", "sinks"): _gradient})  # fmt: skip
 def scaled_dot_product_attention(
-    q, k, v, mask=None, lengths=None, slopes=None, sinks=None, *, causal=False, scale=None, enable_gqa=False,
-    window=None, softcap=None,
+    q, k, v, mask=None, lengths=None, slopes=None, sinks=None, table=None, scales=None, *, causal=False, scale=None,
+    enable_gqa=False, window=None, softcap=None,
 ):  # fmt: skip
     """softmax(q kᵀ scale + mask) v, for q (..., l, e), k (..., s, e), v (..., s, ev); scale 1 / sqrt(e) unless given.
 
@@ -256,5 +297,9 @@ def scaled_dot_product_attention(
     last of so many; `slopes` times how far a key is behind its query is added (ALiBi); `sinks` are scores that take
     part of a row's sum and have no value. `window` keeps the nearest keys, the own one among them: as many behind,
     and where it is not causal ahead. `softcap` bounds scores: softcap * tanh(score / softcap).
+
+    Caches: k and v may be f16 or bf16, or i8 with `scales` (2, ...), of k's rows and of v's. With a `table` (batch,
+    blocks of each) of integers k (blocks, own, block, e) and v (blocks, own, block, ev) are pools of blocks, of which
+    a sequence has those that its row of the table names; what is behind its length is not looked at.
     Online softmax: Milakov and Gimelshein (2018), Dao et al. (2022).
     """

@@ -6,7 +6,9 @@
   masks hide from all queries, 64 at a time, are not read.
 - `join` puts the parts of a query together (Dao et al. 2023, flash decoding).
 
-f16 and bf16 are f32 meanwhile. A word of the launch for each line of `ARGUMENTS`; strides are in bytes.
+f16 and bf16 are f32 meanwhile, and so are codes, whose scales scores and weights are multiplied by. Blocks that a table
+names are gone through in turns of up to 64 keys, none of which reaches into the next block. A word of the launch for
+each line of `ARGUMENTS`; strides are in bytes.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from hologram.backends.cpu.attending.vectors import (
     number,
     spread,
 )
-from hologram.backends.cpu.llvm.writer import Writer, memory_type
+from hologram.backends.cpu.llvm.writer import Writer
 from hologram.backends.cpu.products.packing import Packing
 from hologram.foundation.dtypes import f32
 from hologram.opset.tiles.attention.few import MOST_HEAD, MOST_ROWS
@@ -72,11 +74,11 @@ class Few(Joining):
                     lambda r, span: self._opened(w, word, stack, at, r, span),
                 )  # fmt: skip
                 first, stop = self._part(w, word, part, begin, end)
-                places = {n: self._place(w, word, n, at) for n in ("k", "v")}
+                places = {n: self._place(w, word, n, at) for n in ("k", "v", "scales", "mask")}
                 w.loop(
                     first,
                     stop,
-                    str(BLOCK),
+                    str(BLOCK) if self.kind.table is None else word["turn"],
                     (),
                     lambda f, _: self._block(w, word, stack, places, count, f, stop),
                 )
@@ -118,12 +120,7 @@ class Few(Joining):
         w.loop("0", word["ev"], str(WIDE), (), zero)
         position, low, high = row, "0", word["keys"]
         if kind.lengths is not None:
-            type_ = memory_type(kind.lengths)
-            length = w(
-                f"load {type_}, ptr {self._place(w, word, 'lengths', at)}, align {kind.lengths.itemsize}"
-            )
-            if kind.lengths.bits < 64:
-                length = w(f"{'sext' if kind.lengths.kind == 'int' else 'zext'} {type_} {length} to i64")
+            length = self._whole_at(w, self._place(w, word, "lengths", at), kind.lengths)
             high = self._least(w, high, length)
             position = w.i64("add", row, w.i64("sub", length, word["rows"]))
         if kind.causal:
@@ -146,10 +143,15 @@ class Few(Joining):
         return self._least(w, span[0], low), self._most(w, span[1], high)
 
     def _part(self, w: Writer, word: dict[str, str], part: str, begin: str, end: str) -> tuple[str, str]:
-        """The keys of one part of a span: whole vectors of them, but for the last part."""
+        """The keys of one part of a span: whole vectors of them, or turns within blocks, but for the last part."""
+        unit = str(WIDE)
+        if self.kind.table is not None:
+            unit = word["turn"]
+            begin = w.i64("sub", begin, w.i64("srem", begin, unit))
         total = self._most(w, w.i64("sub", end, begin), "0")
         above = w.i64("add", total, w.i64("sub", word["parts"], 1))
-        each = w.i64("and", w.i64("add", w.i64("sdiv", above, word["parts"]), WIDE - 1), -WIDE)
+        above = w.i64("add", w.i64("sdiv", above, word["parts"]), w.i64("sub", unit, 1))
+        each = w.i64("sub", above, w.i64("srem", above, unit))
         first = w.i64("add", begin, w.i64("mul", part, each))
         return first, self._least(w, w.i64("add", first, each), end)
 
@@ -164,7 +166,8 @@ class Few(Joining):
         stop: str,
     ) -> Sequence[str]:
         """Up to BLOCK keys from one on; nothing is read of them if they are hidden from all."""
-        n = self._least(w, w.i64("sub", stop, first), str(BLOCK))
+        most = str(BLOCK) if self.kind.table is None else word["turn"]
+        n = self._least(w, w.i64("sub", stop, first), most)
         (seen,) = w.loop(
             "0", count, "1", [("i1", "false")],
             lambda r, seen: [w(f"or i1 {seen[0]}, {self._biases(w, stack, r, first, stop, n)}")],
@@ -172,15 +175,34 @@ class Few(Joining):
         inside, after = w.label("seen"), w.label("hidden")
         w.branch(seen, inside, after)
         w.place(inside)
-        k, v = (
-            w.element(places[name], "i8", w.i64("mul", first, word[f"{name}_row"])) for name in ("k", "v")
-        )
-        self._by_height(w, count, lambda r, height: self._call_dot(w, word, stack, k, n, r, height))
+        k, v, of_keys = self._lines(w, word, places, first)
+        of_values = w.element(of_keys, "i8", word["scales_of_values"])
+        told = {
+            name: f"ptr {at}, i64 {word['scales_row']}" for name, at in (("k", of_keys), ("v", of_values))
+        }
+        keys, values = (f"ptr {line}, i64 {word[f'{n}_row']}, {told[n]}" for n, line in (("k", k), ("v", v)))
+        self._by_height(w, count, lambda r, height: self._call_dot(w, word, stack, keys, n, r, height))
         w.loop("0", count, "1", (), lambda r, _: self._weights(w, word, stack, r, n))
-        self._by_height(w, count, lambda r, height: self._call_mix(w, word, stack, v, n, r, height))
+        self._by_height(w, count, lambda r, height: self._call_mix(w, word, stack, values, n, r, height))
         w.jump(after)
         w.place(after)
         return ()
+
+    def _lines(self, w: Writer, word: dict[str, str], places: dict[str, str], first: str) -> list[str]:
+        """Where the keys from one on lie, up to the end of their block, and their values and scales."""
+        names = ("k", "v", "scales")
+        if self.kind.table is None:
+            return [w.element(places[n], "i8", w.i64("mul", first, word[f"{n}_row"])) for n in names]
+        number = w.i64("mul", w.i64("sdiv", first, word["block"]), word["mask_row"])
+        page = self._whole_at(w, w.element(places["mask"], "i8", number), self.kind.table)
+        there = w(f"icmp ult i64 {page}, {word['blocks']}")
+        page = w(f"select i1 {there}, i64 {page}, i64 0")
+        inner = w.i64("srem", first, word["block"])
+        lines = []
+        for n in names:
+            line = w.element(places[n], "i8", w.i64("mul", page, word[f"{n}_block"]))
+            lines.append(w.element(line, "i8", w.i64("mul", inner, word[f"{n}_row"])))
+        return lines
 
     @staticmethod
     def _by_height(w: Writer, count: str, run: Callable[[str, int], None]) -> None:
@@ -198,22 +220,20 @@ class Few(Joining):
 
     @staticmethod
     def _call_dot(
-        w: Writer, word: dict[str, str], stack: dict[str, str], k: str, n: str, r: str, height: int
+        w: Writer, word: dict[str, str], stack: dict[str, str], keys: str, n: str, r: str, height: int
     ) -> None:
         q = w.element(stack["queries"], "float", w.i64("mul", r, word["e"]))
         to = w.element(stack["scores"], "float", w.i64("mul", r, BLOCK))
-        w.do(
-            f"call void @dot{height}(ptr {q}, i64 {word['e']}, ptr {k}, i64 {word['k_row']}, i64 {n}, ptr {to})"
-        )
+        w.do(f"call void @dot{height}(ptr {q}, i64 {word['e']}, {keys}, i64 {n}, ptr {to})")
 
     @staticmethod
     def _call_mix(
-        w: Writer, word: dict[str, str], stack: dict[str, str], v: str, n: str, r: str, height: int
+        w: Writer, word: dict[str, str], stack: dict[str, str], values: str, n: str, r: str, height: int
     ) -> None:
         sums = w.element(stack["sums"], "float", w.i64("mul", r, word["ev"]))
         factors = w.element(stack["factors"], "float", r)
         weights = w.element(stack["scores"], "float", w.i64("mul", r, BLOCK))
-        told = f"ptr {sums}, i64 {word['ev']}, ptr {factors}, ptr {weights}, ptr {v}, i64 {word['v_row']}, i64 {n}"
+        told = f"ptr {sums}, i64 {word['ev']}, ptr {factors}, ptr {weights}, {values}, i64 {n}"
         w.do(f"call void @mix{height}({told})")
 
     def _biases(self, w: Writer, stack: dict[str, str], r: str, first: str, stop: str, n: str) -> str:

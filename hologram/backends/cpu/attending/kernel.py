@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import struct
 from collections.abc import Sequence
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 
 from hologram.backends.cpu.attending.few import Few
 from hologram.backends.cpu.attending.joining import MOST_PARTS
+from hologram.backends.cpu.attending.mixing import BLOCK
 from hologram.backends.cpu.attending.reading import ADDRESSES, ARGUMENTS, Kind
 from hologram.backends.cpu.image import ADDRESS, Patch, Piece, Step
 from hologram.backends.cpu.written import WrittenKernel
@@ -20,6 +22,7 @@ from hologram.foundation.dtypes import Number
 from hologram.foundation.frozen import frozen
 from hologram.foundation.sizes import whole
 from hologram.machine.kernel import Span
+from hologram.opset.tiles.attention.few import AXES
 
 # Estimated on a Zen 3 core: bytes of keys and values that are read; of a query and a key, 8 elements, and the weight.
 _READ_NS = 0.06
@@ -52,8 +55,9 @@ class FewKernel(WrittenKernel):
         )
         slices = max(1, min(whole(pairs * each_ns / _SHORTEST_NS), threads * _SLICES)) if threads > 1 else 1
         parts = 1 if pairs >= slices else min(MOST_PARTS, -(-slices // pairs))
+        turn = math.gcd(number["block"], BLOCK)
         code = _code(self.host.engine(), self._kind())
-        known = {**number, "parts": parts}
+        known = {**number, "parts": parts, "turn": turn}
         known |= {n: struct.unpack("<q", struct.pack("<f4x", number[n]))[0] for n in ("scale", "softcap")}
         known |= {n: x * sizes[n.partition("_")[0]] for n, x in number.items() if "_" in n}
         known["heads"] = heads
@@ -81,10 +85,18 @@ class FewKernel(WrittenKernel):
     def _kind(self) -> Kind:
         known = dict(self.tile.constants)
         dtypes = {b.name: b.dtype for b in self.tile.buffers}
-        flags = {"mask": "MASKED", "lengths": "LENGTHS", "slopes": "SLOPES", "sinks": "SINKS"}
+        dtypes["table"] = dtypes["mask"]
+        flags = {
+            "table": "PAGED",
+            "scales": "SCALED",
+            "mask": "MASKED",
+            "lengths": "LENGTHS",
+            "slopes": "SLOPES",
+            "sinks": "SINKS",
+        }
         given = {name: dtypes[name] if known[flag] else None for name, flag in flags.items()}
         causal, window, softcap = (bool(known[name]) for name in ("CAUSAL", "WINDOW", "SOFTCAP"))
-        return Kind(dtypes["q"], **given, causal=causal, window=window, softcap=softcap)
+        return Kind(dtypes["q"], dtypes["k"], **given, causal=causal, window=window, softcap=softcap)
 
     def by_numpy(self, arrays: dict[str, np.ndarray], number: dict[str, Any], grid: tuple[int, ...]) -> None:
         kind, (heads, outer, _) = self._kind(), grid
@@ -102,10 +114,26 @@ class FewKernel(WrittenKernel):
             return np.lib.stride_tricks.as_strided(array, batch, strides)[..., None, None]
 
         rows, keys, e, ev = (number[n] for n in ("rows", "keys", "e", "ev"))
-        q, k, v = (
-            of_rows(n, *shape).astype(np.float32)
-            for n, shape in (("q", (rows, e)), ("k", (keys, e)), ("v", (keys, ev)))
-        )
+
+        def cached(name: str, columns: int, of_values: int) -> np.ndarray:
+            position, page = np.arange(keys), np.zeros((outer, heads, 1), np.int64)
+            if kind.table is not None:
+                table = of_rows("mask", -(-keys // number["block"]), 1)[:, :, 0, :, 0].astype(np.int64)
+                page = np.where((table >= 0) & (table < number["blocks"]), table, 0)
+                page = page[..., position // number["block"]]
+            position = position % number["block"]
+            places = [
+                [number[f"{n}_{axis}"] for axis in (*AXES[:3], "row", "block")] for n in (name, "scales")
+            ]
+            entry, head = np.arange(outer)[:, None, None], np.arange(heads)[:, None]
+            lines, scales = (o + entry * b + head * h + position * r + page * p for o, b, h, r, p in places)
+            found = arrays[name][lines[..., None] + np.arange(columns)].astype(np.float32)
+            if kind.scales is not None:
+                found *= arrays["scales"][scales + of_values, None].astype(np.float32)
+            return found[:, :, None]
+
+        q = of_rows("q", rows, e).astype(np.float32)
+        k, v = cached("k", e, 0), cached("v", ev, number["scales_of_values"])
         scores = q @ np.swapaxes(k, -1, -2) * np.float32(number["scale"])
         if kind.softcap:
             scores = number["softcap"] * np.tanh(scores / number["softcap"])

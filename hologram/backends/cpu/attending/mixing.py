@@ -12,6 +12,7 @@ from hologram.backends.cpu.llvm.writer import Writer
 BLOCK = 64  # keys whose scores are computed together
 HEIGHTS = (3, 2, 1)  # queries that read keys together
 _KEYS = 4  # that are multiplied together
+_SCALES = "ptr noalias %scales, i64 %each"  # and the bytes between those of neighbours
 
 
 class Mixing(Reading):
@@ -24,10 +25,8 @@ class Mixing(Reading):
             last = w("sub i64 %n, 1")
 
             def keys(j: str, _: list[str]) -> Sequence[str]:
-                places = []
-                for i in range(_KEYS):
-                    key = self._least(w, w.i64("add", j, i), last)
-                    places.append(w.element("%k", "i8", w(f"mul i64 {key}, %row")))
+                order = [self._least(w, w.i64("add", j, i), last) for i in range(_KEYS)]
+                places = [w.element("%k", "i8", w(f"mul i64 {key}, %row")) for key in order]
 
                 def piece(c: str, sums: list[str]) -> Sequence[str]:
                     after = list(sums)
@@ -36,22 +35,27 @@ class Mixing(Reading):
                         at = w.i64("add", w.i64("mul", "%e", h), c)
                         queries.append(w(f"load {LANES}, ptr {w.element('%q', 'float', at)}, align 4"))
                     for i, place in enumerate(places):
-                        key = self._vector_at(w, w.element(place, self._raw, c), WIDE)
+                        key = self._cached(w, place, c)
                         for h, query in enumerate(queries):
                             after[h * _KEYS + i] = vectors.fused(w, query, key, after[h * _KEYS + i])
                     return after
 
                 zeros = [(LANES, "zeroinitializer")] * (height * _KEYS)
                 sums = w.loop("0", "%e", str(WIDE), zeros, piece)
+                scales = "poison"
+                for i, key in enumerate(order) if self.kind.scales is not None else ():
+                    scales = w(f"insertelement <4 x float> {scales}, float {self._scale(w, key)}, i32 {i}")
                 for h in range(height):
                     four = _sums_of_four(w, sums[h * _KEYS : (h + 1) * _KEYS])
+                    if self.kind.scales is not None:
+                        four = w(f"fmul <4 x float> {four}, {scales}")
                     at = w.i64("add", j, h * BLOCK)
                     w.do(f"store <4 x float> {four}, ptr {w.element('%to', 'float', at)}, align 4")
                 return ()
 
             w.loop("0", "%n", str(_KEYS), (), keys)
 
-        arguments = "ptr noalias %q, i64 %e, ptr noalias %k, i64 %row, i64 %n, ptr noalias %to"
+        arguments = f"ptr noalias %q, i64 %e, ptr noalias %k, i64 %row, {_SCALES}, i64 %n, ptr noalias %to"
         return self._function(f"internal void @dot{height}({arguments})", body)
 
     def _mix(self, height: int) -> str:
@@ -71,15 +75,16 @@ class Mixing(Reading):
                             before.append((LANES, w(f"fmul {LANES} {one}, {factors}")))
 
                     def key(j: str, sums: list[str]) -> Sequence[str]:
-                        line = w.element(w.element("%v", "i8", w(f"mul i64 {j}, %row")), self._raw, c)
-                        values = [
-                            self._vector_at(w, w.element(line, self._raw, str(i * WIDE)), WIDE)
-                            for i in range(width)
-                        ]
+                        line = w.element("%v", "i8", w(f"mul i64 {j}, %row"))
+                        values = [self._cached(w, line, c, i * WIDE) for i in range(width)]
+                        scale = None if self.kind.scales is None else self._scale(w, j)
                         after = []
                         for h in range(height):
                             at = w.element("%weights", "float", w.i64("add", j, h * BLOCK))
-                            weight = spread(w, w(f"load float, ptr {at}, align 4"))
+                            weight = w(f"load float, ptr {at}, align 4")
+                            weight = spread(
+                                w, weight if scale is None else w(f"fmul float {weight}, {scale}")
+                            )
                             after += [
                                 vectors.fused(w, weight, value, sums[h * width + i])
                                 for i, value in enumerate(values)
@@ -97,8 +102,13 @@ class Mixing(Reading):
             w.loop(middle, "%ev", str(WIDE), (), columns(1))
 
         pointers = ", ".join(f"ptr noalias %{n}" for n in ("factors", "weights", "v"))
-        arguments = f"ptr noalias %sums, i64 %ev, {pointers}, i64 %row, i64 %n"
+        arguments = f"ptr noalias %sums, i64 %ev, {pointers}, i64 %row, {_SCALES}, i64 %n"
         return self._function(f"internal void @mix{height}({arguments})", body)
+
+    def _scale(self, w: Writer, key: str) -> str:
+        """What the codes of a key or a value are multiplied by."""
+        assert self.kind.scales is not None
+        return self._number_at(w, w.element("%scales", "i8", w(f"mul i64 {key}, %each")), self.kind.scales)
 
 
 def _sums_of_four(w: Writer, lanes: Sequence[str]) -> str:

@@ -8,6 +8,7 @@ from hologram.machine.layout import Layout
 
 # Positions of the operands, of an attention as of its gradient.
 Q, K, V, MASK, LENGTHS, SLOPES, SINKS, BEHIND = range(8)
+TABLE, SCALES, RESULT = range(BEHIND, BEHIND + 3)  # and of an attention alone
 
 
 @frozen
@@ -25,6 +26,18 @@ class Look:
 
 
 @frozen
+class Pages:
+    """Where blocks of so many positions lie: numbers in a table, and what is between neighbouring blocks of a pool."""
+
+    table: Layout  # (batch..., blocks)
+    block: int
+    blocks: int  # of the pool
+    k: int
+    v: int
+    scales: int = 0
+
+
+@frozen
 class Attended:
     """The operands of an attention, checked and broadcast."""
 
@@ -37,6 +50,14 @@ class Attended:
     slopes: Layout | None = None
     sinks: Layout | None = None
     own: int = 0  # heads with keys of their own, where the last batch axis is of heads that share them
+    # Of k and v that are cached; strides along positions then hold within a block.
+    pages: Pages | None = None
+    scales: Layout | None = None  # (2, batch..., s), of k and of v
+
+    @property
+    def is_cached(self) -> bool:
+        """Whether k and v lie otherwise than q."""
+        return self.pages is not None or self.scales is not None or self.k.dtype != self.q.dtype
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from hologram.atlas.builder import Builder, exp, maximum, reduce_add, reduce_max, select
 from hologram.atlas.program import Access, Program
-from hologram.foundation.dtypes import DType, bf16, bool_, f16, f32, i32, u32
+from hologram.foundation.dtypes import DType, bf16, bool_, f16, f32, i8, i32, u32
 from hologram.foundation.frozen import frozen
 from hologram.machine.layout import Layout
 from hologram.machine.limits import Limits
@@ -16,20 +16,34 @@ from hologram.machine.plan import ATTENTION_FEW, Step, Tile, reading, told, writ
 from hologram.opset.forms.address import Address, Operand
 from hologram.opset.forms.expression import numbers_of, step_of
 from hologram.opset.forms.steps import Place, Steps
-from hologram.opset.tiles.attention.attended import LENGTHS, MASK, SINKS, SLOPES, Attended, K, Q, V
+from hologram.opset.tiles.attention.attended import (
+    LENGTHS,
+    MASK,
+    SCALES,
+    SINKS,
+    SLOPES,
+    TABLE,
+    Attended,
+    K,
+    Pages,
+    Q,
+    V,
+)
 from hologram.opset.tiles.attention.units import exact_dtypes
 
 MOST_ROWS = 16  # queries that share keys
 MOST_HEAD = 256  # elements of a query, and of a value
 PIECE = 8  # elements that are read at a time
 DTYPES = (f32, f16, bf16)
+NARROW = (f16, i8)  # that every kernel can read from words
 AXES = ("offset", "batch", "head", "group")
 SCALARS = (
-    *told(u32, "rows", "keys", "e", "ev", "groups", "parts", "chunk", "window"),
+    *told(u32, "rows", "keys", "e", "ev", "groups", "parts", "chunk", "window", "block", "blocks"),
     *told(f32, "scale", "softcap"),
     *told(u32, *(f"{name}_{axis}" for name in ("q", "k", "v", "mask") for axis in (*AXES, "row"))),
     *told(u32, *(f"{name}_{axis}" for name in ("lengths", "slopes") for axis in AXES)),
-    *told(u32, *(f"out_{axis}" for axis in (*AXES, "row", "part"))),
+    *told(u32, *(f"scales_{axis}" for axis in ("offset", "batch", "head", "row", "block", "of_values"))),
+    *told(u32, "k_block", "v_block", *(f"out_{axis}" for axis in (*AXES, "row", "part"))),
 )
 SINKS_SCALARS = told(u32, *(f"sinks_{axis}" for axis in AXES))  # which the backend's own code reads too
 ROWS = 4  # of a workgroup
@@ -79,11 +93,14 @@ def few_steps(steps: Steps, found: Attended, result: Place, limits: Limits) -> b
         or not 0 < e <= MOST_HEAD
         or ev > MOST_HEAD
         or (own and (e % PIECE or ev % PIECE))
+        or not _reads_cache(found, limits)
     ):
         return False
     places = {"q": Place(Q, q), "k": Place(K, k), "v": Place(V, v)}
     if found.mask is not None:
         places["mask"] = Place(MASK, found.mask)
+    if found.pages is not None:
+        places["mask"] = Place(TABLE, found.pages.table.unsqueeze(len(q.shape) - 1))
     along = [p.layout for p in (*places.values(), result)]
     if (
         any(i.strides[-1] != 1 and i.shape[-1] > 1 for i in along)
@@ -96,6 +113,7 @@ def few_steps(steps: Steps, found: Attended, result: Place, limits: Limits) -> b
         "lengths": (LENGTHS, found.lengths),
         "slopes": (SLOPES, found.slopes),
         "sinks": (SINKS, found.sinks),
+        "scales": (SCALES, None if found.scales is None else found.scales.select(0, 0)),
     }
     for name, (position, layout) in numbers.items():
         places[name] = Place(Q, absent) if layout is None else Place(position, layout)
@@ -106,11 +124,27 @@ def few_steps(steps: Steps, found: Attended, result: Place, limits: Limits) -> b
     if (
         limits.software
         and q.dtype is f32
+        and not found.is_cached
         and not (ROWS // 2 < rows * axes.groups <= ROWS and keys <= FEW_KEYS)
     ):
         return False  # where turns of barriers cost more than the launches of the composition
     (_own if own else _shared)(steps, found, places, result, axes, limits)
     return True
+
+
+def _reads_cache(found: Attended, limits: Limits) -> bool:
+    """Whether a kernel reads keys and values as they are cached."""
+    k, pages, scales = found.k.dtype, found.pages, found.scales
+    if pages is not None and (found.mask is not None or (limits.own_attention and pages.block % PIECE)):
+        return False
+    if not found.is_cached or limits.own_attention:
+        return True
+    return (k in NARROW or k in _taken(limits)) and (scales is None or scales.dtype is f32)
+
+
+def _taken(limits: Limits) -> frozenset[DType]:
+    """Dtypes that the kernel in workgroups takes as they lie."""
+    return limits.tile_dtypes | exact_dtypes(limits)
 
 
 def _own(
@@ -142,15 +176,16 @@ def _shared(
 ) -> None:
     """By the kernel in workgroups, which have a part of the keys each where there are enough, and the parts joined."""
     (rows, keys), ev = found.scores[-2:], found.v.shape[-1]
-    takes = limits.tile_dtypes | exact_dtypes(limits)
+    takes, cache = _taken(limits), found.k.dtype
     changed = dict(places)
-    for name in ("q", "k", "v"):
+    for name in ("q",) if found.is_cached else ("q", "k", "v"):
         if found.dtype not in takes:
             changed[name] = _converted(steps, places[name], f32)
-    for name, wanted in (("lengths", i32), ("slopes", f32), ("mask", f32)):
-        given = getattr(found, name)
-        if given is not None and given.dtype is not wanted and given.dtype is not bool_:
+    numbers = {"lengths": i32, "slopes": f32, "mask": f32 if found.pages is None else i32}
+    for name, wanted in numbers.items():
+        if places[name].position != Q and places[name].layout.dtype not in (wanted, bool_):
             changed[name] = _converted(steps, places[name], wanted)
+    narrow = cache.bits if found.is_cached and cache not in takes else 0
     stored = found.dtype if found.dtype in takes else f32
     quads = -(-rows * axes.groups // ROWS)
     enough = 1 if limits.software else GROUPS_EACH * (limits.parallelism or 64)
@@ -166,7 +201,8 @@ def _shared(
     strides = dict(zip((*changed, "out"), axes_now.strides, strict=True))
     step_of_parts = left.layout.strides[-2] if split else 0
     scalars = _numbers(found, axes_now, {**changed, "out": written}, strides, parts, chunk, step_of_parts)
-    mask = f32 if found.mask is None else changed["mask"].layout.dtype
+    mask = f32 if places["mask"].position == Q else changed["mask"].layout.dtype
+    kinds = {"CACHE": u32 if narrow else changed["k"].layout.dtype, "MASK": u32 if mask is bool_ else mask}
     head = -(-max(found.q.shape[-1], ev) // THREADS) * THREADS
     tile = Tile(
         stem=ATTENTION_FEW,
@@ -175,8 +211,14 @@ def _shared(
             *writing(written.layout.dtype, "out"),
         ),
         scalars=SCALARS,
-        types=(("T", stored), ("MASK", u32 if mask is bool_ else mask), ("OUT", written.layout.dtype)),
-        constants=(*_flags(found), ("BYTES", mask is bool_), ("SPLIT", split), ("HEAD", head)),
+        types=(("T", stored), *kinds.items(), ("OUT", written.layout.dtype)),
+        constants=(
+            *_flags(found),
+            ("NARROW", narrow),
+            ("BYTES", mask is bool_),
+            ("SPLIT", split),
+            ("HEAD", head),
+        ),
         workgroup=(THREADS, 1, 1),
     )
     positions = [changed[n].position for n in READ] + [written.position]
@@ -188,7 +230,7 @@ def _shared(
         steps.copy(target, result)
 
 
-READ = ("q", "k", "v", "mask", "lengths", "slopes")
+READ = ("q", "k", "v", "mask", "lengths", "slopes", "scales")  # the table of blocks in the place of a mask
 
 
 def _converted(steps: Steps, place: Place, dtype: DType) -> Place:
@@ -204,8 +246,9 @@ def _converted(steps: Steps, place: Place, dtype: DType) -> Place:
 def _flags(found: Attended) -> tuple[tuple[str, bool], ...]:
     look = found.look
     given = {"MASKED": found.mask, "LENGTHS": found.lengths, "SLOPES": found.slopes}
+    given |= {"PAGED": found.pages, "SCALED": found.scales}
     return (
-        *((name, layout is not None) for name, layout in given.items()),
+        *((name, which is not None) for name, which in given.items()),
         *(("CAUSAL", look.causal), ("WINDOW", look.window is not None), ("SOFTCAP", look.softcap > 0)),
     )
 
@@ -221,13 +264,26 @@ def _numbers(
 ) -> list[int | float]:
     look = found.look
     (rows, e), (keys, ev) = found.q.shape[-2:], found.v.shape[-2:]
+    pages = found.pages or Pages(found.k, keys, 1, 0, 0)
     scalars: list[int | float] = [rows, keys, e, ev, axes.groups, parts, chunk, look.window or 0]
-    scalars += [look.scale, look.softcap or 1.0]
+    scalars += [pages.block, pages.blocks, look.scale, look.softcap or 1.0]
     for name in ("q", "k", "v", "mask"):
         layout = places[name].layout
         scalars += [layout.offset, *strides[name], layout.strides[-2]]
     for name in ("lengths", "slopes"):
         scalars += [places[name].layout.offset, *strides[name]]
+    batch, head, _ = strides["scales"]
+    along = (0, 0) if found.scales is None else (found.scales.strides[-1], found.scales.strides[0])
+    scalars += [
+        places["scales"].layout.offset,
+        batch,
+        head,
+        along[0],
+        pages.scales,
+        along[1],
+        pages.k,
+        pages.v,
+    ]
     out = places["out"].layout
     return [*scalars, out.offset, *strides["out"], out.strides[-2], step_of_parts]
 

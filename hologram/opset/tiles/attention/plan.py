@@ -9,8 +9,21 @@ from hologram.machine.layout import Layout
 from hologram.machine.limits import Limits
 from hologram.machine.plan import Plan, Target
 from hologram.opset.forms.steps import Place, Steps
-from hologram.opset.tiles.attention.attended import BEHIND, Attended, K, Q, V
+from hologram.opset.tiles.attention.attended import (
+    LENGTHS,
+    MASK,
+    RESULT,
+    SCALES,
+    SINKS,
+    SLOPES,
+    TABLE,
+    Attended,
+    K,
+    Q,
+    V,
+)
 from hologram.opset.tiles.attention.blocks import Block, blocks, is_large
+from hologram.opset.tiles.attention.cached import gathered
 from hologram.opset.tiles.attention.few import few_steps
 from hologram.opset.tiles.attention.tile import tile_steps, tile_ways
 from hologram.opset.tiles.attention.units import unit_steps, unit_ways
@@ -42,9 +55,14 @@ def attention_plan(found: Attended, out: Layout, target: Target) -> Plan:
 
     The last two are in the computing dtype.
     """
-    steps = Steps(BEHIND + 1)
-    final = Place(BEHIND, out)
+    steps = Steps(RESULT + 1)
+    final = Place(RESULT, out)
     if few_steps(steps, found, final, target.limits):
+        return steps.plan()
+    if found.is_cached:
+        plain, k, v = gathered(steps, found)
+        told = (MASK, LENGTHS, SLOPES, SINKS, TABLE, SCALES, RESULT)
+        steps.extend(attention_plan(plain, out, target), (Q, k, v, *told))
         return steps.plan()
     asked = problem(found)
     possible = ways(asked, target.limits) if found.is_plain else (COMPOSED,)
