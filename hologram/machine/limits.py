@@ -66,6 +66,7 @@ class Limits:
     own_attention: bool = False  # code of the backend's own attends by few queries to many keys
     # Code of the backend's own multiplies few rows with packed weights as they lie, and makes these floats.
     own_packed: bool = False
+    packed_rows: int = 0  # up to which that is quicker than products with these floats
     serial_workgroups: bool = False  # one core runs the threads of a workgroup one after the other
     # One launch cannot read one part of a buffer and write another unless its kernel is compiled for that.
     tracks_whole_buffers: bool = False

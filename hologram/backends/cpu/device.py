@@ -55,6 +55,10 @@ def thread_count() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+# By the bits of integers of x, up to how many of its rows packed weights are read as they lie, not as floats by BLAS.
+PACKED_ROWS = {16: 128, 8: 1 << 20}
+
+
 @functools.lru_cache(maxsize=1)
 def describe() -> DeviceInfo:
     """What this CPU is."""
@@ -77,6 +81,7 @@ def describe() -> DeviceInfo:
         own_orders=True,
         own_attention=True,
         own_packed=True,
+        packed_rows=PACKED_ROWS[config.cpu_activation_bits],
         serial_workgroups=True,
         binding_alignment=1,
         tile_dtypes=frozenset({dtypes.f32, dtypes.f64}),
