@@ -87,12 +87,23 @@ def _one_of(*words: str) -> Callable[[str], str]:
 
 def _several_of(*words: str) -> Callable[[str], frozenset[str]]:
     def parse(text: str) -> frozenset[str]:
-        found = frozenset(part.strip().lower() for part in text.split(",") if part.strip())
+        found = frozenset(_words(text))
         if not found <= {*words}:
             raise ValueError(text)
         return found
 
     return parse
+
+
+def _number_of(*numbers: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        return int(_one_of(*map(str, numbers))(text))
+
+    return parse
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(word.strip().lower() for word in text.split(",") if word.strip())
 
 
 def _optional_text(text: str) -> str | None:
@@ -129,6 +140,20 @@ class Config:
         lambda: 0,
         "0..4096",
         "threads of the CPU backend; 0: one per core",
+    )
+    cpu_activation_bits = Knob(
+        "HOLOGRAM_CPU_ACTIVATION_BITS",
+        _number_of(8, 16),
+        lambda: 16,
+        "8 or 16",
+        "to how many bits the CPU backend rounds more than 4 rows that it multiplies packed weights by",
+    )
+    cpu_without = Knob(
+        "HOLOGRAM_CPU_WITHOUT",
+        _words,
+        lambda: (),
+        "names of LLVM's features, or how they begin, with commas between",
+        "instructions that the CPU backend's code does without, to test what other processors run: avx512,avxvnni",
     )
     debug = Knob(
         "HOLOGRAM_DEBUG",

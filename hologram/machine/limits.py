@@ -71,6 +71,7 @@ class Limits:
     factors: tuple[
         str, ...
     ] = ()  # hand-written kernels that take matrices apart: a library's, on the host's memory
+    packed_rows: int = 0  # up to which that is quicker than products with these floats
     serial_workgroups: bool = False  # one core runs the threads of a workgroup one after the other
     # One launch cannot read one part of a buffer and write another unless its kernel is compiled for that.
     tracks_whole_buffers: bool = False

@@ -70,6 +70,8 @@ def thread_count() -> int:
 def factors() -> tuple[str, ...]:
     """What the host's libraries do with matrices: NumPy's LAPACK has no LU factors by themselves, SciPy's has."""
     return FACTORS if importlib.util.find_spec("scipy") else tuple(n for n in FACTORS if n != LU)
+# By the bits of integers of x, up to how many of its rows packed weights are read as they lie, not as floats by BLAS.
+PACKED_ROWS = {16: 128, 8: 1 << 20}
 
 
 @functools.lru_cache(maxsize=1)
@@ -95,6 +97,7 @@ def describe() -> DeviceInfo:
         own_attention=True,
         own_packed=True,
         factors=factors(),
+        packed_rows=PACKED_ROWS[config.cpu_activation_bits],
         serial_workgroups=True,
         binding_alignment=1,
         tile_dtypes=frozenset({dtypes.f32, dtypes.f64}),

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
+from hologram.foundation.config import config
 from hologram.foundation.errors import CompileError
 from hologram.foundation.frozen import frozen
 
@@ -37,14 +38,21 @@ class Engine:
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
         features = llvm.get_host_cpu_features()
+        without = config.cpu_without
+        features.update({name: False for name in features if name.startswith(without)} if without else {})
         # One process can hold code for the host only, so its own name and features are always right.
         self.cpu = llvm.get_host_cpu_name()
         self.vector_bits = 512 if features.get("avx512f") else 256 if features.get("avx") else 128
-        self.wide_integers = bool(features.get("avx2"))  # x86 has vectors of 256 bits for integers too
+        # Of vectors of short integers, which x86 has widened later than those of floats.
+        self.integer_bits = 512 if features.get("avx512bw") else 256 if features.get("avx2") else 128
+        vnni = "avx512vnni" if self.integer_bits == 512 else "avxvnni"
+        self.adds_products = bool(features.get(vnni)) and self.integer_bits >= 256
         # LLVM would call a routine for f16 that this process does not have.
         has_half = features.get("f16c") or platform.machine().lower() in ("arm64", "aarch64")
         self.problem = "" if has_half else f"{self.cpu} cannot convert half-precision numbers"
         self._flags = features.flatten()
+        if self.adds_products:  # or LLVM would write two instructions for the one that is asked for
+            self._flags += ",+fast-dpwssd"
         version = ".".join(map(str, llvm.llvm_version_info))
         self.target = f"LLVM {version} {llvm.get_process_triple()} {self.cpu} {self._flags}"
 

@@ -29,7 +29,6 @@ from hologram.opset.packed.weights import PLANES, packed_numbers
 from hologram.opset.tiles.product import product_plan
 from hologram.opset.tiles.updates import inside_of
 
-OWN_ROWS = 16  # up to which the backend's own kernel is asked
 FEW = 8  # rows up to which every row reads the weights anew
 OWN_FEW = 3  # where the backend makes them floats by code of its own, once for all rows; none of codes that are floats
 OWN_SLAB = 1 << 20  # weights that are floats at once, where rows are many, and a cache is to hold them
@@ -117,7 +116,7 @@ def _few(format: Format, target: Target) -> int:
 def _own(format: Format, x: Place, planes: Planes, target: Target, sent: Sent | None) -> bool:
     """Whether the backend has a kernel of its own for a product of so few rows, or of any number sent to experts."""
     m, columns = x.layout.shape
-    few = m <= OWN_ROWS or sent is not None
+    few = m <= target.limits.packed_rows or sent is not None
     return few and columns > 0 and own(format, [p.layout for p in planes.values()], columns, target)
 
 

@@ -20,10 +20,11 @@ SUMS = f"<{WIDE} x i32>"
 
 @frozen
 class Machine:
-    """What the code is for, as far as it matters: the architecture, and whether x86 has vectors of 256 bits."""
+    """What the code is for, as far as it matters."""
 
     architecture: str  # "x86", "arm" or another
-    wide: bool
+    bits: int  # of vectors of short integers
+    adds_products: bool = False  # x86 has instructions for sums of products of short integers (VNNI)
 
 
 def splat(count: int, type_: str, value: object) -> str:
@@ -69,6 +70,16 @@ def parted(w: Writer, type_: str, vector: str, total: int, width: int) -> list[s
     ]
 
 
+# Instructions by the architecture and how many bytes, or sums, they give.
+_SHUFFLES = {
+    ("x86", 16): "llvm.x86.ssse3.pshuf.b.128",
+    ("x86", 32): "llvm.x86.avx2.pshuf.b",
+    ("x86", 64): "llvm.x86.avx512.pshuf.b.512",
+    ("arm", 16): "llvm.aarch64.neon.tbl1.v16i8",
+}
+_MULTIPLIES = {("x86", 8): "llvm.x86.avx2.pmadd.wd", ("x86", 16): "llvm.x86.avx512.pmaddw.d.512"}
+
+
 class Decoding(Packing):
     """Writes what reads one format's planes, for x of a dtype."""
 
@@ -78,6 +89,11 @@ class Decoding(Packing):
         self.machine = machine
         self.entry = min(format.group, UNIT)  # neighbours that are added up as integers
         self.entries = UNIT // self.entry  # of a unit
+
+    def _module(self, functions: Sequence[str]) -> str:
+        """The functions with what they need."""
+        metadata = [f"!{k} = {node}" for k, node in enumerate(self.metadata)]
+        return "\n".join([*functions, *sorted(self.declarations), *metadata, ""])
 
     # Codes.
 
@@ -92,7 +108,7 @@ class Decoding(Packing):
                 for low, up in zip(halves, above, strict=True)
             ]
         if self.format.table:
-            halves = [self._looked_up(w, half) for half in halves]
+            halves = [self.looked_up(w, half, HALF) for half in halves]
         widen = "sext" if self.format.signed or self.format.table else "zext"
         return [w(f"{widen} {BYTES} {half} to {WORDS}") for half in halves]
 
@@ -120,34 +136,47 @@ class Decoding(Packing):
             halves.append(w(f"shufflevector <32 x i8> {every}, <32 x i8> poison, <{HALF} x i32> {order}"))
         return halves
 
-    def _looked_up(self, w: Writer, codes: str) -> str:
+    def looked_up(self, w: Writer, codes: str, size: int) -> str:
         """Entries of the table of 16: one instruction where the processor has it, else 16 choices."""
-        table = listed("i8", self.format.table)
-        if self.machine.architecture == "x86":
-            return w.intrinsic("llvm.x86.ssse3.pshuf.b.128", BYTES, (BYTES, table), (BYTES, codes))
-        if self.machine.architecture == "arm":
-            return w.intrinsic("llvm.aarch64.neon.tbl1.v16i8", BYTES, (BYTES, table), (BYTES, codes))
-        found = splat(HALF, "i8", 0)
+        type_ = f"<{size} x i8>"
+        table = listed("i8", self.format.table * (size // len(self.format.table)))
+        name = _SHUFFLES.get((self.machine.architecture, size))
+        if name is not None and 8 * size <= max(self.machine.bits, 128):
+            return w.intrinsic(name, type_, (type_, table), (type_, codes))
+        found = splat(size, "i8", 0)
         for code, value in enumerate(self.format.table):
-            same = w(f"icmp eq {BYTES} {codes}, {splat(HALF, 'i8', code)}")
-            found = w(f"select <{HALF} x i1> {same}, {BYTES} {splat(HALF, 'i8', value)}, {BYTES} {found}")
+            same = w(f"icmp eq {type_} {codes}, {splat(size, 'i8', code)}")
+            found = w(f"select <{size} x i1> {same}, {type_} {splat(size, 'i8', value)}, {type_} {found}")
         return found
 
-    def multiplied(self, w: Writer, codes: str, x: str) -> str:
-        """Sums of neighbouring products of i16, two and two, in i32."""
-        if self.machine.architecture == "x86" and self.machine.wide:
-            return w.intrinsic("llvm.x86.avx2.pmadd.wd", SUMS, (WORDS, codes), (WORDS, x))
-        wide = f"<{HALF} x i32>"
+    def multiplied(self, w: Writer, codes: str, x: str, count: int = WIDE) -> str:
+        """Sums of neighbouring products of i16, two and two, in i32: so many of them."""
+        pairs, sums = f"<{2 * count} x i16>", f"<{count} x i32>"
+        name = _MULTIPLIES.get((self.machine.architecture, count))
+        if name is not None and 32 * count <= self.machine.bits:
+            return w.intrinsic(name, sums, (pairs, codes), (pairs, x))
+        wide = f"<{2 * count} x i32>"
         product = w(
-            f"mul nsw {wide} {w(f'sext {WORDS} {codes} to {wide}')}, {w(f'sext {WORDS} {x} to {wide}')}"
+            f"mul nsw {wide} {w(f'sext {pairs} {codes} to {wide}')}, {w(f'sext {pairs} {x} to {wide}')}"
         )
         even, odd = (
             w(
-                f"shufflevector {wide} {product}, {wide} poison, <{WIDE} x i32> {listed('i32', range(k, HALF, 2))}"
+                f"shufflevector {wide} {product}, {wide} poison, "
+                f"<{count} x i32> {listed('i32', range(k, 2 * count, 2))}"
             )
             for k in (0, 1)
         )
-        return w(f"add nsw {SUMS} {even}, {odd}")
+        return w(f"add nsw {sums} {even}, {odd}")
+
+    def accumulated(self, w: Writer, total: str, codes: str, x: str, count: int) -> str:
+        """`multiplied`, added to a total."""
+        sums = f"<{count} x i32>"
+        if self.machine.adds_products:
+            codes, x = (w(f"bitcast <{2 * count} x i16> {v} to {sums}") for v in (codes, x))
+            return w.intrinsic(
+                f"llvm.x86.avx512.vpdpwssd.{32 * count}", sums, (sums, total), (sums, codes), (sums, x)
+            )
+        return w(f"add {sums} {total}, {self.multiplied(w, codes, x, count)}")
 
     # Scales.
 

@@ -33,9 +33,7 @@ class Experts(Rows):
 
     def text(self) -> str:
         """The module."""
-        functions = [*(self._dot(rows) for rows in HEIGHTS), self._sort(), self._prepare(), self._multiply()]
-        metadata = [f"!{k} = {node}" for k, node in enumerate(self.metadata)]
-        return "\n".join([*functions, *sorted(self.declarations), *metadata, ""])
+        return self._module([*map(self._dot, HEIGHTS), self._sort(), self._prepare(), self._multiply()])
 
     def _ordered(self, w: Writer, word: dict[str, str]) -> tuple[str, str]:
         """Where the pairs in order are, and from where on in these each expert's are."""

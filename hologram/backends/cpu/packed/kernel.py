@@ -10,13 +10,17 @@ from typing import Any
 import numpy as np
 
 from hologram.backends.cpu.image import ADDRESS, Patch, Piece, Step
+from hologram.backends.cpu.packed.blocks import Blocks
+from hologram.backends.cpu.packed.bytes import ByteBlocks, steps_at_once
 from hologram.backends.cpu.packed.decoding import Machine
 from hologram.backends.cpu.packed.experts import Experts, experts_room_bytes
 from hologram.backends.cpu.packed.rows import Rows, room_bytes
 from hologram.backends.cpu.packed.slabs import Slabs
+from hologram.backends.cpu.packed.unpacking import lanes_of
 from hologram.backends.cpu.written import WrittenKernel
 from hologram.compiled.machine_code.engine import Code, Engine
 from hologram.compiled.machine_code.objects import kept_code
+from hologram.foundation.config import config
 from hologram.foundation.dtypes import DType, Number, f32
 from hologram.foundation.frozen import frozen
 from hologram.foundation.sizes import whole
@@ -29,7 +33,10 @@ from hologram.opset.packed.repacking import weights_of
 _READ_NS = 1.0
 _MULTIPLY_NS = 0.7
 _PREPARE_NS = 6.0
+_UNPACK_NS = 2.0
+_BLOCK_NS = 0.3
 _WIDEN_NS = 8.0
+ROWS = 4  # of x: more go by blocks
 _SHORTEST_NS = 4_000  # no slice is made shorter
 _SLICES = 2  # for each thread, so that one that is held up leaves some of its work to the others
 
@@ -37,13 +44,21 @@ _SLICES = 2  # for each thread, so that one that is held up leaves some of its w
 def machine_of(engine: Engine) -> Machine:
     """What decides which instructions the code asks for by name."""
     known = {"x86_64": "x86", "amd64": "x86", "arm64": "arm", "aarch64": "arm"}
-    return Machine(known.get(platform.machine().lower(), ""), engine.wide_integers)
+    architecture = known.get(platform.machine().lower(), "")
+    return Machine(architecture, engine.integer_bits, engine.adds_products)
 
 
 @functools.lru_cache(maxsize=64)
 def _code(engine: Engine, writer: type[Rows | Slabs], format: Format, dtype: DType) -> Code:
     text = writer(format, dtype, machine_of(engine)).text()
     return kept_code(engine, "packed", text, lambda: (text, writer.functions))
+
+
+def writer_of(m: Any, format: Format, machine: Machine) -> type[Rows]:
+    """What writes a product of so many rows of x."""
+    if m <= ROWS:
+        return Rows
+    return ByteBlocks if config.cpu_activation_bits == 8 and steps_at_once(format, machine) else Blocks
 
 
 def format_of(tile: Tile) -> Format:
@@ -115,12 +130,18 @@ class ProductKernel(PackedKernel):
 
     def pieces(self, spans: Sequence[Span], scalars: Sequence[Number], grid: Sequence[int]) -> list[Piece]:
         assert self.host is not None
-        number, format = self.numbers(scalars), format_of(self.tile)
+        number, engine = self.numbers(scalars), self.host.engine()
         m, n, units = number["m"], number["n"], number["k"] // UNIT
-        code = _code(self.host.engine(), Rows, format, self.tile.buffers[0].dtype)
-        steps = ((m * units, _PREPARE_NS), (n, units * (_READ_NS + m * _MULTIPLY_NS)))
+        format, machine = format_of(self.tile), machine_of(engine)
+        writer = writer_of(m, format, machine)
+        code = _code(engine, writer, format, self.tile.buffers[0].dtype)
+        if writer is Rows:
+            work = (n, units * (_READ_NS + m * _MULTIPLY_NS))
+        else:
+            lanes = lanes_of(machine)
+            work = (-(-n // lanes), units * lanes * (_UNPACK_NS + m * _BLOCK_NS))
         room = room_bytes(m, units, UNIT // min(format.group, UNIT)) // 8 + 1
-        return [self._piece(number, code, Rows.arguments, steps, room)]
+        return [self._piece(number, code, Rows.arguments, ((m * units, _PREPARE_NS), work), room)]
 
     def by_numpy(self, arrays: dict[str, np.ndarray], number: dict[str, Any], grid: tuple[int, ...]) -> None:
         m, n, k = (number[name] for name in ("m", "n", "k"))

@@ -37,15 +37,15 @@ ARGUMENTS = (
 PLANES = ("codes", "scales", "high", "factors")
 SEGMENT = 256  # entries whose scales are worked out together
 HEIGHTS = (4, 2, 1)  # rows of x that read weights together
-_LARGEST = 32767.0
+_PADDING = 64  # bytes behind a row of integers: rows a power of two apart would share a few places of a cache
 _SMALLEST = "0x39B4484C00000000"  # 1e-30: neighbours that are all smaller are rounded as if one were this
 _INFINITY = "2139095040"  # its bits
 _NAN = "0x7FF8000000000000"
 
 
 def room_bytes(m: int, units: int, entries: int) -> int:
-    """Of x as integers, and scales and sums of its entries."""
-    return m * units * (2 * UNIT + 8 * entries) + 64
+    """Of x as integers of at most 16 bits, and scales and sums of its entries."""
+    return m * (units * (2 * UNIT + 8 * entries) + _PADDING) + 64
 
 
 class Rows(Decoding):
@@ -53,19 +53,28 @@ class Rows(Decoding):
 
     arguments = ARGUMENTS
     functions = ("prepare", "dots")
+    integer_bits = 16  # of x
 
     def text(self) -> str:
         """The module."""
-        functions = [*(self._dot(rows) for rows in HEIGHTS), self._prepare(), self._dots()]
-        metadata = [f"!{k} = {node}" for k, node in enumerate(self.metadata)]
-        return "\n".join([*functions, *sorted(self.declarations), *metadata, ""])
+        return self._module([*map(self._dot, HEIGHTS), self._prepare(), self._dots()])
+
+    @property
+    def unit_bytes(self) -> int:
+        """Of a unit of x as integers."""
+        return UNIT * self.integer_bits // 8
+
+    def row_bytes(self, w: Writer, units: str) -> str:
+        """How far rows of integers are apart."""
+        return w(f"add i64 {w(f'mul i64 {units}, {self.unit_bytes}')}, {_PADDING}")
 
     def _room(self, w: Writer, word: dict[str, str]) -> tuple[str, str, str]:
         """Where integers, scales and sums of x begin: a row's integers, then the scales of all rows, then the sums."""
         above = w.element(word["room"], "i8", "63")
         integers = w.intrinsic("llvm.ptrmask.p0.i64", "ptr", ("ptr", above), ("i64", "-64"))
         total = w(f"mul i64 {word['m']}, {word['units']}")
-        scales = w.element(integers, "i8", w(f"mul i64 {total}, {2 * UNIT}"))
+        rows = w(f"mul i64 {word['m']}, {self.row_bytes(w, word['units'])}")
+        scales = w.element(integers, "i8", rows)
         return integers, scales, w.element(scales, "i8", w(f"mul i64 {total}, {4 * self.entries}"))
 
     def _source(self, w: Writer, word: dict[str, str], number: str) -> str:
@@ -77,7 +86,7 @@ class Rows(Decoding):
 
         def body(w: Writer) -> None:
             word = words_of(w, self.arguments)
-            integers, scales, sums = self._room(w, word)
+            (integers, scales, sums), units = self._room(w, word), word["units"]
 
             def unit(number: str, _: list[str]) -> Sequence[str]:
                 source = w(f"mul i64 {self._source(w, word, number)}, {UNIT * self._dtype.itemsize}")
@@ -87,13 +96,19 @@ class Rows(Decoding):
                     for k in (0, 1)
                 ]
                 largest, finite = self._largest(w, parts)
-                inverse = w(f"fdiv float {_LARGEST}, {largest}")
+                most = f"{(1 << self.integer_bits - 1) - 1}.0"
+                inverse = w(f"fdiv float {most}, {largest}")
                 inverse = w(f"select i1 {finite}, float {inverse}, float 0.0")
-                step = w(f"fdiv float {largest}, {_LARGEST}")
+                step = w(f"fdiv float {largest}, {most}")
                 step = w(f"select i1 {finite}, float {step}, float {_NAN}")
-                to = w.element(integers, "i8", w(f"mul i64 {number}, {2 * UNIT}"))
+                before = w(f"mul i64 {w(f'udiv i64 {number}, {units}')}, {_PADDING}")
+                to = w.element(
+                    integers, "i8", w(f"add i64 {w(f'mul i64 {number}, {self.unit_bytes}')}, {before}")
+                )
                 totals = [
-                    self._rounded(w, part, inverse, finite, w.element(to, "i16", str(k * HALF)))
+                    self._rounded(
+                        w, part, inverse, finite, w.element(to, "i8", str(k * self.unit_bytes // 2))
+                    )
                     for k, part in enumerate(parts)
                 ]
                 if self.entries == 1:
@@ -130,7 +145,8 @@ class Rows(Decoding):
         scaled = w(f"fmul {floats} {kept}, {spread(w, 'float', inverse, HALF)}")
         rounded = w.intrinsic(f"llvm.rint.v{HALF}f32", floats, (floats, scaled))
         wide = w(f"fptosi {floats} {rounded} to <{HALF} x i32>")
-        w.do(f"store {WORDS} {w(f'trunc <{HALF} x i32> {wide} to {WORDS}')}, ptr {to}, align 32")
+        kind = f"<{HALF} x i{self.integer_bits}>"
+        w.do(f"store {kind} {w(f'trunc <{HALF} x i32> {wide} to {kind}')}, ptr {to}, align 16")
         return w.intrinsic(f"llvm.vector.reduce.add.v{HALF}i32", "i32", (f"<{HALF} x i32>", wide))
 
     def _dots(self) -> str:
@@ -173,9 +189,8 @@ class Rows(Decoding):
     ) -> None:
         """So many rows of x, from one on, times a row of weights: results are so many elements `apart`."""
         integers, scales, sums = room
-        unit = w(f"mul i64 {row}, {units}")
-        entry = w(f"mul i64 {unit}, {self.entries}")
-        at = w.element(integers, "i8", w(f"mul i64 {unit}, {2 * UNIT}"))
+        entry = w(f"mul i64 {w(f'mul i64 {row}, {units}')}, {self.entries}")
+        at = w.element(integers, "i8", w(f"mul i64 {row}, {self.row_bytes(w, units)}"))
         places = (at, *(w.element(p, "float", entry) for p in (scales, sums)), *planes, out)
         told = ", ".join(f"ptr {p}" for p in places)
         w.do(f"call void @dot{height}({told}, i64 {units}, i64 {apart})")
@@ -323,7 +338,9 @@ class Rows(Decoding):
         after = list(before)
         for r in range(rows):
             row = w(f"add i64 {w(f'mul i64 %units, {r}')}, {place}")
-            x = w.element("%x.integers", "i8", w(f"mul i64 {row}, {2 * UNIT}"))
+            x = w.element(
+                "%x.integers", "i8", w(f"add i64 {w(f'mul i64 {row}, {2 * UNIT}')}, {r * _PADDING}")
+            )
             products = [
                 self.multiplied(
                     w, half, w(f"load {WORDS}, ptr {w.element(x, 'i16', str(k * HALF))}, align 32")

@@ -23,9 +23,7 @@ class Slabs(Decoding):
 
     def text(self) -> str:
         """The module."""
-        functions = [self._widen()]
-        metadata = [f"!{k} = {node}" for k, node in enumerate(self.metadata)]
-        return "\n".join([*functions, *sorted(self.declarations), *metadata, ""])
+        return self._module([self._widen()])
 
     def _widen(self) -> str:
         """Rows begin .. end of the weights."""

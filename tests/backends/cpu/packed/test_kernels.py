@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,8 @@ import pytest
 import hologram as hg
 from hologram.atlas.program import Program
 from hologram.backends.cpu.packed import kernel as made
+from hologram.backends.cpu.packed.blocks import Blocks
+from hologram.backends.cpu.packed.bytes import ByteBlocks
 from hologram.backends.cpu.packed.decoding import Machine
 from hologram.backends.cpu.packed.experts import Experts
 from hologram.backends.cpu.packed.kernel import (
@@ -18,11 +21,12 @@ from hologram.backends.cpu.packed.kernel import (
     WeightsKernel,
     format_of,
     machine_of,
+    writer_of,
 )
 from hologram.backends.cpu.packed.rows import Rows
 from hologram.backends.cpu.packed.slabs import Slabs
 from hologram.backends.cpu.products.tiles import memory_of
-from hologram.compiled.machine_code.engine import shared_engine
+from hologram.compiled.machine_code.engine import Engine, shared_engine
 from hologram.foundation.dtypes import f16, f32
 from hologram.machine.kernel import Binding
 from hologram.machine.plan import PACKED_PRODUCT, PACKED_WEIGHTS, Target
@@ -30,7 +34,7 @@ from hologram.opset.packed.experts import packed_experts
 from hologram.opset.packed.formats import FORMATS
 from hologram.opset.packed.linear import packed_linear
 from hologram.opset.packed.weights import PLANES, packed_numbers
-from tests.packed.blocks import blocks, reference, same_bits
+from tests.packed.blocks import SCALES, blocks, reference, same_bits
 
 
 @pytest.fixture(scope="module")
@@ -100,14 +104,14 @@ def test_many_pairs_are_shared_among_threads(kind, cpu):
 
 @pytest.mark.parametrize("kind", ["Q8_0", "Q5_K"])
 def test_many_rows_of_weights_are_shared_among_threads(kind, cpu):
-    shape = (3001, 768)
+    shape = (3001, 1792)
     data = blocks(np.random.default_rng(0), kind, *shape)
     packed, weights = (
         hg.Packed.from_gguf(data, kind, shape, cpu),
         reference(data, kind, shape).astype(np.float64),
     )
     assert same_bits(packed.dequantize().to_numpy(), weights.astype(np.float32))
-    for rows in (1, 7, 15, 33):
+    for rows in (1, 7, 15, 33, 140):
         x = np.random.default_rng(rows).normal(0, 1, (rows, shape[1])).astype(np.float32)
         found = hg.linear(cpu.tensor(x), packed).to_numpy()
         bound = 2.0**-15 * np.abs(x).max(1, keepdims=True) * np.abs(weights).sum(1)
@@ -130,21 +134,81 @@ def test_which_kernels_plans_take(cpu):
     assert few.kernel.stem == PACKED_PRODUCT
     assert format_of(few.kernel).centre == 8
     assert [s.kernel.stem for s in steps_of(packed_numbers, cpu, packed)] == [PACKED_WEIGHTS]
-    many = [getattr(s.kernel, "stem", "") for s in steps_of(packed_linear, cpu, packed, cpu.zeros((40, 64)))]
+    rows = cpu.limits.packed_rows + 1
+    many = [
+        getattr(s.kernel, "stem", "") for s in steps_of(packed_linear, cpu, packed, cpu.zeros((rows, 64)))
+    ]
     assert many[:2] == [PACKED_WEIGHTS, "matmul"]
     odd = hg.Packed.quantize(np.zeros((4, 60)), "int8", cpu)  # no whole units: a program
     assert all(isinstance(s.kernel, Program) for s in steps_of(packed_numbers, cpu, odd))
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-@pytest.mark.parametrize("writer", [Rows, Experts, Slabs])
+@pytest.mark.parametrize("writer", [Rows, Blocks, Experts, Slabs])
 def test_code_for_any_processor_compiles(kind, writer):
     # Without instructions that x86 or ARM would be asked for by name; and the machine's own, from f16.
     engine = shared_engine()
-    general = writer(FORMATS[kind], f32, Machine("", wide=False)).text()
+    general = writer(FORMATS[kind], f32, Machine("", 128)).text()
     assert "llvm.x86" not in general
     assert engine.compile("general", general)
     assert engine.compile("own", writer(FORMATS[kind], f16, machine_of(engine)).text())
+
+
+# What processors with less than this one's instructions run.
+WITHOUT = {
+    "own": "",
+    "vectors of 512 bits without VNNI": "avx512vnni",
+    "AVX2": "avx512,avxvnni",
+    "SSE": "avx",
+}
+
+
+@pytest.mark.parametrize("without", WITHOUT.values(), ids=WITHOUT)
+@pytest.mark.parametrize("bits", [8, 16])
+@pytest.mark.parametrize("kind", ["Q8_0", "Q4_1", "Q5_0", "Q3_K", "Q6_K", "IQ4_NL"])
+def test_more_rows_for_processors_with_fewer_instructions(kind, bits, without, cpu, monkeypatch):
+    monkeypatch.setenv("HOLOGRAM_CPU_WITHOUT", without)
+    monkeypatch.setenv("HOLOGRAM_CPU_ACTIVATION_BITS", str(bits))
+    engine = Engine()
+    if engine.problem:
+        pytest.skip(engine.problem)
+    machine, format = machine_of(engine), FORMATS[kind]
+    rounded = 8 if writer_of(21, format, machine) is ByteBlocks else 16
+    # Bytes are multiplied where the instructions are there, or sums of two products fit into i16.
+    small = kind not in ("Q8_0", "IQ4_NL")
+    assert rounded == (
+        bits if machine.architecture == "x86" and "avx" != without and (small or not without) else 16
+    )
+    shape = (37, 1792)  # of more than a segment, and of blocks with a rest
+    data = blocks(np.random.default_rng(0), kind, *shape)
+    packed, weights = hg.Packed.from_gguf(data, kind, shape, cpu), reference(data, kind, shape)
+    planes = [packed.planes[n].to_numpy() for n in PLANES if n in packed.planes]
+    x = np.random.default_rng(1).normal(0, 1, (21, shape[1])).astype(np.float32)
+    (step,) = steps_of(packed_linear, cpu, packed, cpu.tensor(x))
+    kernel = ProductKernel(step.kernel, replace(cpu.device._host, engine=lambda: engine))
+    found = launched(kernel, step, [x, *planes, np.zeros((21, 37), np.float32)])
+    # An element is off by half a step, of which the largest of its neighbours has 2^(bits - 1) - 1.
+    largest = np.abs(x).reshape(21, -1, 32).max(2).repeat(32, axis=1).astype(np.float64)
+    bound = largest @ np.abs(weights.T.astype(np.float64)) / (2**rounded - 2)
+    error = np.abs(found - x.astype(np.float64) @ weights.T.astype(np.float64))
+    assert (error <= bound + 2e-5 * (np.abs(x) @ np.abs(weights.T))).all()
+    assert error.max() > 2.0 ** (-4 - rounded) * bound.max()  # it is rounded to no more bits than that
+
+
+@pytest.mark.parametrize("bits", [8, 16])
+@pytest.mark.parametrize("kind", ["Q8_0", "Q4_1", "Q6_K"])
+def test_more_rows_with_what_is_not_finite(kind, bits, monkeypatch):
+    monkeypatch.setenv("HOLOGRAM_CPU_ACTIVATION_BITS", str(bits))
+    with hg.Executor("cpu") as executor:
+        data = blocks(np.random.default_rng(0), kind, 5, 512).reshape(5, -1)
+        data[3, SCALES[kind][0] : SCALES[kind][0] + 2] = np.array([np.nan], np.float16).view(np.uint8)
+        packed = hg.Packed.from_gguf(data.reshape(-1), kind, (5, 512), executor)
+        x = np.random.default_rng(1).normal(0, 1, (9, 512)).astype(np.float32)
+        x[2, 40], x[5, 500] = np.inf, np.nan
+        found = hg.linear(executor.tensor(x), packed).to_numpy()
+    wanted = np.zeros((9, 5), bool)
+    wanted[[2, 5]], wanted[:, 3] = True, True
+    assert np.array_equal(np.isnan(found), wanted)
 
 
 @pytest.mark.parametrize("kind", ["Q5_1", "IQ4_NL", "Q3_K"])
@@ -155,13 +219,13 @@ def test_code_for_any_processor_gives_the_same(kind, cpu, monkeypatch):
     x = np.random.default_rng(1).normal(0, 1, (5, 512)).astype(np.float32)
     (step,) = steps_of(packed_linear, cpu, packed, cpu.tensor(x))
     wanted = hg.linear(cpu.tensor(x), packed).to_numpy()
-    monkeypatch.setattr(
-        "hologram.backends.cpu.packed.kernel.machine_of", lambda engine: Machine("", wide=False)
-    )
+    weights = reference(data, kind, (6, 512))
+    monkeypatch.setattr("hologram.backends.cpu.packed.kernel.machine_of", lambda engine: Machine("", 128))
     made._code.cache_clear()
     try:
         kernel = ProductKernel(step.kernel, cpu.device._host)
         found = launched(kernel, step, [x, *planes, np.zeros((5, 6), np.float32)])
     finally:
         made._code.cache_clear()
-    assert np.array_equal(found, wanted)
+    # Sums of as many groups are added up in another order.
+    assert np.allclose(found, wanted, rtol=0, atol=1e-5 * (np.abs(x) @ np.abs(weights.T)).max())
