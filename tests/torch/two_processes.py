@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -105,8 +107,28 @@ class Each:
         train(own, *self.whole)
         return whole(own)
 
+    def accelerated(self) -> State:
+        """accelerate's own loop, as torchrun starts it."""
+        accelerate = import_module("accelerate")
+        rank = str(dist.get_rank())
+        os.environ |= {"LOCAL_RANK": rank, "RANK": rank, "WORLD_SIZE": "2"}
+        accelerator = accelerate.Accelerator()
+        assert (accelerator.num_processes, accelerator.device) == (2, self.device)
+        own = model()
+        optimiser = torch.optim.AdamW(own.parameters(), lr=0.1)
+        loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(*batch()), batch_size=4)
+        trained, optimiser, loader = accelerator.prepare(own, optimiser, loader)
+        for _ in range(STEPS):
+            for x, y in loader:
+                optimiser.zero_grad()
+                accelerator.backward(torch.nn.functional.mse_loss(trained(x), y))
+                optimiser.step()
+        accelerator.wait_for_everyone()
+        return whole(accelerator.unwrap_model(trained))
+
 
 FORMS = ("data_parallel", "sharded", "fully_sharded", "tensor_parallel")
+FORMS += ("accelerated",) if find_spec("accelerate") else ()
 
 
 def collectives(device: torch.device) -> None:

@@ -1,0 +1,78 @@
+"""Other people's libraries that know devices by lists in their code: what each needs, done when it is imported.
+
+A module of theirs is changed right after it was executed, before others take names from it. Where it is not as an
+adapter expects it, nothing is changed and a warning says so.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
+from types import ModuleType
+from typing import Any
+
+HERE = __name__
+# Modules, and functions of this folder that are given them.
+ADAPTERS = {
+    "accelerate.accelerator": ("with_accelerate", "accelerator"),
+    "accelerate.state": ("with_accelerate", "state"),
+    "accelerate.utils.modeling": ("with_accelerate", "modeling"),
+    "transformers.pipelines.base": ("with_transformers", "pipelines"),
+    "transformers.training_args": ("with_transformers", "training_args"),
+}
+
+
+def adapt(module: ModuleType) -> None:
+    """Has a library's module take the device."""
+    file, function = ADAPTERS[module.__name__]
+    try:
+        getattr(import_module(f"{HERE}.{file}"), function)(module)
+    except (AttributeError, LookupError) as error:
+        warnings.warn(
+            f"hologram: this version of {module.__name__} is not known, it may not find the device: {error}",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+
+
+class Adapted:
+    """Finds the modules as they are found without it, and changes what their loaders do at the end."""
+
+    def __init__(self) -> None:
+        self._finding: set[str] = set()
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """As importlib asks its finders; None for modules of no interest."""
+        if name not in ADAPTERS or name in self._finding:
+            return None
+        self._finding.add(name)
+        try:
+            spec = find_spec(name)
+        finally:
+            self._finding.discard(name)
+        loader: Any = spec and spec.loader
+        if loader is None:
+            return None
+        execute = loader.exec_module
+
+        def executed(module: ModuleType) -> None:
+            execute(module)
+            adapt(module)
+
+        loader.exec_module = executed
+        return spec
+
+
+def settle() -> None:
+    """Adapts what is imported already, and all else when it is."""
+    finders: Any = sys.meta_path
+    finders.insert(0, Adapted())
+    for name in ADAPTERS:
+        if name in sys.modules:
+            adapt(sys.modules[name])

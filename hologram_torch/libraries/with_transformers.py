@@ -1,0 +1,60 @@
+"""transformers: pipelines without a device, and the Trainer in bf16. Its devices are accelerate's for the rest.
+
+transformers (5.23) asks for each device by name. `torch.accelerator` in `Pipeline.__init__`,
+`TrainingArguments._setup_devices` and `is_torch_bf16_gpu_available` would make this needless.
+"""
+
+from __future__ import annotations
+
+import functools
+from types import ModuleType
+from typing import Any
+
+import torch
+
+from hologram_torch import accelerator
+from hologram_torch.door import door
+from hologram_torch.loading import NAME
+
+
+def pipelines(module: ModuleType) -> None:
+    """A pipeline is on the accelerator unless told otherwise."""
+    owner: Any = vars(module)["Pipeline"]
+    made = owner.__init__
+
+    @functools.wraps(made)
+    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+        made(self, *args, **kwargs)
+        asked = kwargs.get("device")
+        mapped = getattr(self.model, "hf_device_map", None)
+        number = next(iter(mapped.values())) if mapped and asked is None else asked
+        numbered = number is None or (isinstance(number, int) and number >= 0)
+        if self.device.type != "cpu" or not numbered or accelerator.current() is None:
+            return
+        self.device = torch.device(NAME, door.current_device() if number is None else number)
+        if not mapped:
+            self.model.to(self.device)
+
+    owner.__init__ = init
+
+
+def training_args(module: ModuleType) -> None:
+    """The Trainer's device is accelerate's, and its arguments may ask for bf16."""
+    own: Any = module
+    arguments: Any = own.TrainingArguments
+    settled = vars(arguments)["_setup_devices"].func
+    available = own.is_torch_bf16_gpu_available
+
+    @functools.wraps(available)
+    def is_torch_bf16_gpu_available() -> bool:
+        return available() or (accelerator.current() is not None and door.is_bf16_supported())
+
+    @functools.wraps(settled)
+    def _setup_devices(self: Any) -> torch.device:
+        device = settled(self)
+        chosen = self.distributed_state.device if self.distributed_state else device
+        return chosen if device.type == "cpu" and chosen.type == NAME else device
+
+    own.is_torch_bf16_gpu_available = is_torch_bf16_gpu_available
+    arguments._setup_devices = functools.cached_property(_setup_devices)
+    arguments._setup_devices.__set_name__(arguments, "_setup_devices")
