@@ -19,7 +19,7 @@ from hologram.opset import logic, movement
 from hologram.opset import math as arithmetic
 from hologram.opset.factors import of_running_product
 from hologram.opset.forms import types
-from hologram.opset.forms.composite import composite
+from hologram.opset.forms.composite import Composite, composite
 from hologram.opset.forms.operation import Attributes, Input, Inputs, Layouts, Operation, Sample, declared
 from hologram.opset.forms.samples import array, cases
 from hologram.opset.forms.steps import Place, Steps
@@ -189,8 +189,27 @@ def _diff_reference(x, prepend=None, append=None, axis=-1, n=1):
     return np.diff(np.concatenate([t for t in (prepend, x, append) if t is not None], axis), n, axis)
 
 
+@frozen(eq=False, repr=False)
+class Diff(Composite):
+    """Called as NumPy's too: `hg.diff(x, 2)` is of the second order."""
+
+    def bind(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        if len(args) > 1 and isinstance(args[1], int):
+            given = dict(zip(("n", "axis"), args[1:], strict=False))
+            args, kwargs = args[:1], {**kwargs, **given}
+        return super().bind(args, kwargs)
+
+
 @composite(
-    dtypes=NUMBERS, aten=("diff",), reference=_diff_reference, ulp=0.5, absolute=1.0, samples=_diff_samples
+    Diff,
+    dtypes=NUMBERS,
+    aten=("diff",),
+    reference=_diff_reference,
+    ulp=0.5,
+    absolute=1.0,
+    samples=_diff_samples,
 )
 def diff(x, prepend=None, append=None, *, axis=-1, n=1):
     """Each element less the one before it along an axis, `n` times over, once what to prepend and append is joined."""
