@@ -12,11 +12,12 @@ import numpy as np
 
 import hologram as hg
 from hologram.foundation.dtypes import f32
+from hologram.frontend.numpy_names.aliases import ALIASES
 from hologram.frontend.packed import TAKEN
 from hologram.frontend.tensor import _OWN
 from hologram.opset import OPERATIONS
 from hologram.opset.forms.composite import Composite
-from hologram.opset.forms.operation import Operation
+from hologram.opset.forms.operation import ALSO, Operation
 
 FOLDER = Path(hg.__file__).parent / "frontend"
 HEAD = """# Made from the declarations in `hologram/opset` by `python docs/signatures.py`, as a test tells.
@@ -86,7 +87,8 @@ def _result(operation: Operation, executor: hg.Executor) -> str:
 
 def _lines(operation: Operation, result: str) -> tuple[str, str]:
     """As a function, and as a method of its first operand."""
-    attributes = [_parameter(n, d) for n, d in operation.attributes.items()]
+    also = {alias: operation.attributes[n] for alias, n in ALSO.items() if n in operation.attributes}
+    attributes = [_parameter(n, d) for n, d in (*operation.attributes.items(), *also.items())]
     required = [p for p in attributes if not p.endswith(" = ...")]
     attributes = [*required, *(p for p in attributes if p not in required)]
     if not operation.operands:  # an executor, or what must be given, in places
@@ -124,7 +126,8 @@ def functions() -> str:
         imports="from hologram.frontend.packed import Packed\nfrom hologram.frontend.tensor import Tensor\n",
         operand="Operand: TypeAlias = Tensor | ArrayLike\n",
     )
-    return "\n".join([head, *_all()[0]]) + "\n"
+    others = [f"{alias} = {name}" for alias, name in ALIASES.items()]
+    return "\n".join([head, *_all()[0], *others]) + "\n"
 
 
 def methods() -> str:

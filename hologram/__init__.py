@@ -137,6 +137,110 @@ if _typing.TYPE_CHECKING:
         real as real,
         result_type as result_type,
     )
+    from hologram.frontend.numpy_names.counting import (
+        argwhere as argwhere,
+        bincount as bincount,
+        digitize as digitize,
+        flatnonzero as flatnonzero,
+        histogram as histogram,
+        histogram_bin_edges as histogram_bin_edges,
+        interp as interp,
+        intersect1d as intersect1d,
+        setdiff1d as setdiff1d,
+        union1d as union1d,
+        unique as unique,
+    )
+    from hologram.frontend.numpy_names.files import (
+        load as load,
+        save as save,
+        savez as savez,
+    )
+    from hologram.frontend.numpy_names.missing import (
+        nan_to_num as nan_to_num,
+        nanargmax as nanargmax,
+        nanargmin as nanargmin,
+        nancumprod as nancumprod,
+        nancumsum as nancumsum,
+        nanmax as nanmax,
+        nanmean as nanmean,
+        nanmin as nanmin,
+        nanprod as nanprod,
+        nanstd as nanstd,
+        nansum as nansum,
+        nanvar as nanvar,
+    )
+    from hologram.frontend.numpy_names.products import (
+        allclose as allclose,
+        array_equal as array_equal,
+        cross as cross,
+        deg2rad as deg2rad,
+        divmod as divmod,
+        inner as inner,
+        isclose as isclose,
+        kron as kron,
+        outer as outer,
+        rad2deg as rad2deg,
+        vdot as vdot,
+    )
+    from hologram.frontend.numpy_names.segments import (
+        dynamic_slice as dynamic_slice,
+        dynamic_update_slice as dynamic_update_slice,
+        scatter_mean as scatter_mean,
+        segment_max as segment_max,
+        segment_mean as segment_mean,
+        segment_min as segment_min,
+        segment_prod as segment_prod,
+        segment_sum as segment_sum,
+    )
+    from hologram.frontend.numpy_names.shapes import (
+        apply_along_axis as apply_along_axis,
+        array as array,
+        array_split as array_split,
+        atleast_1d as atleast_1d,
+        atleast_2d as atleast_2d,
+        atleast_3d as atleast_3d,
+        column_stack as column_stack,
+        diag as diag,
+        diagflat as diagflat,
+        diagonal as diagonal,
+        dstack as dstack,
+        fliplr as fliplr,
+        flipud as flipud,
+        geomspace as geomspace,
+        hsplit as hsplit,
+        hstack as hstack,
+        identity as identity,
+        iscomplexobj as iscomplexobj,
+        isrealobj as isrealobj,
+        logspace as logspace,
+        ravel as ravel,
+        rot90 as rot90,
+        split as split,
+        swapaxes as swapaxes,
+        trace as trace,
+        tri as tri,
+        vsplit as vsplit,
+        vstack as vstack,
+    )
+    from hologram.frontend.numpy_names.signals import (
+        convolve as convolve,
+        correlate as correlate,
+        ediff1d as ediff1d,
+        gradient as gradient,
+        trapezoid as trapezoid,
+    )
+    from hologram.frontend.numpy_names.statistics import (
+        average as average,
+        corrcoef as corrcoef,
+        cov as cov,
+        median as median,
+        nanmedian as nanmedian,
+        nanpercentile as nanpercentile,
+        nanquantile as nanquantile,
+        percentile as percentile,
+        ptp as ptp,
+        quantile as quantile,
+    )
     from hologram.foundation.dtypes import (
         f32 as float32,
         f16 as float16,
@@ -214,6 +318,134 @@ _LAZY = {
     **dict.fromkeys(
         ("hessian", "jacfwd", "jacrev", "jvp", "linearize", "vmap"), "hologram.frontend.transforms.functions"
     ),
+    **dict.fromkeys(
+        (
+            "argwhere",
+            "bincount",
+            "digitize",
+            "flatnonzero",
+            "histogram",
+            "histogram_bin_edges",
+            "interp",
+            "intersect1d",
+            "setdiff1d",
+            "union1d",
+            "unique",
+        ),
+        "hologram.frontend.numpy_names.counting",
+    ),
+    **dict.fromkeys(
+        (
+            "load",
+            "save",
+            "savez",
+        ),
+        "hologram.frontend.numpy_names.files",
+    ),
+    **dict.fromkeys(
+        (
+            "nan_to_num",
+            "nanargmax",
+            "nanargmin",
+            "nancumprod",
+            "nancumsum",
+            "nanmax",
+            "nanmean",
+            "nanmin",
+            "nanprod",
+            "nanstd",
+            "nansum",
+            "nanvar",
+        ),
+        "hologram.frontend.numpy_names.missing",
+    ),
+    **dict.fromkeys(
+        (
+            "allclose",
+            "array_equal",
+            "cross",
+            "deg2rad",
+            "divmod",
+            "inner",
+            "isclose",
+            "kron",
+            "outer",
+            "rad2deg",
+            "vdot",
+        ),
+        "hologram.frontend.numpy_names.products",
+    ),
+    **dict.fromkeys(
+        (
+            "dynamic_slice",
+            "dynamic_update_slice",
+            "scatter_mean",
+            "segment_max",
+            "segment_mean",
+            "segment_min",
+            "segment_prod",
+            "segment_sum",
+        ),
+        "hologram.frontend.numpy_names.segments",
+    ),
+    **dict.fromkeys(
+        (
+            "apply_along_axis",
+            "array",
+            "array_split",
+            "atleast_1d",
+            "atleast_2d",
+            "atleast_3d",
+            "column_stack",
+            "diag",
+            "diagflat",
+            "diagonal",
+            "dstack",
+            "fliplr",
+            "flipud",
+            "geomspace",
+            "hsplit",
+            "hstack",
+            "identity",
+            "iscomplexobj",
+            "isrealobj",
+            "logspace",
+            "ravel",
+            "rot90",
+            "split",
+            "swapaxes",
+            "trace",
+            "tri",
+            "vsplit",
+            "vstack",
+        ),
+        "hologram.frontend.numpy_names.shapes",
+    ),
+    **dict.fromkeys(
+        (
+            "convolve",
+            "correlate",
+            "ediff1d",
+            "gradient",
+            "trapezoid",
+        ),
+        "hologram.frontend.numpy_names.signals",
+    ),
+    **dict.fromkeys(
+        (
+            "average",
+            "corrcoef",
+            "cov",
+            "median",
+            "nanmedian",
+            "nanpercentile",
+            "nanquantile",
+            "percentile",
+            "ptp",
+            "quantile",
+        ),
+        "hologram.frontend.numpy_names.statistics",
+    ),
     "explain_selection": "hologram.frontend.selection",
     "jit": "hologram.frontend.jit.jitted",
     "register_pytree_node": "hologram.frontend.tree",
@@ -230,7 +462,6 @@ _CONSTANTS = {"e": _math.e, "inf": _math.inf, "nan": _math.nan, "newaxis": None,
     dtype.numpy_name: dtype for dtype in _ALL
 }
 __array_api_version__ = "2024.12"
-
 
 if not _typing.TYPE_CHECKING:  # who checks types knows every name from above
 
@@ -263,13 +494,16 @@ def __dir__() -> list[str]:
 
 
 def _operations() -> dict[str, _typing.Any]:
-    return _import_module("hologram.opset").OPERATIONS
+    """By every name."""
+    known = _import_module("hologram.opset").OPERATIONS
+    aliases = _import_module("hologram.frontend.numpy_names.aliases").ALIASES
+    return known | {alias: known[name] for alias, name in aliases.items()}
 
 
 def _missing(name: str) -> str:
     method = not name.startswith("_") and hasattr(Executor, name)
     hint = f"; an executor has it: hologram.default_executor().{name}" if method else ""
-    hint = "; hologram.asarray makes tensors" if name in ("tensor", "array") else hint
+    hint = "; hologram.asarray makes tensors" if name == "tensor" else hint
     return f"module 'hologram' has no attribute {name!r}{hint}"
 
 

@@ -14,6 +14,7 @@ import pytest
 
 import hologram as hg
 from hologram.foundation import aliases
+from hologram.frontend.numpy_names.aliases import ALIASES
 from hologram.opset import OPERATIONS
 
 MODULES = {"backend", "backends", "dtypes", "errors", "linalg", "ops", "random"}
@@ -21,7 +22,7 @@ MODULES = {"backend", "backends", "dtypes", "errors", "linalg", "ops", "random"}
 
 def test_only_public_names_are_offered() -> None:
     offered = {name for name in dir(hg) if not name.startswith("_")}
-    assert offered == set(hg.__all__) | hg._HIDING | MODULES | set(OPERATIONS) | set(hg._CONSTANTS)
+    assert offered == set(hg.__all__) | hg._HIDING | MODULES | {*OPERATIONS, *ALIASES} | set(hg._CONSTANTS)
     for name in offered - MODULES:
         assert not isinstance(getattr(hg, name), ModuleType), name
         assert getattr(hg, name).__class__.__module__ != "typing", name

@@ -127,6 +127,11 @@ class DType:
         """The signed integer of its size."""
         return _BY_NAME[f"i{8 * self.itemsize}"]
 
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """NumPy's, which finds it here: `np.empty(3, dtype=x.dtype)`."""
+        return self.numpy
+
     # Of floats: a sign, an exponent and a fraction, as IEEE 754 has them.
 
     @cached_property

@@ -1,4 +1,4 @@
-"""What NumPy and the array API ask of a tensor."""
+"""What NumPy and the array API ask of a tensor, and methods that NumPy's arrays have under other names."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ import numpy as np
 from hologram.foundation import lazy
 
 if TYPE_CHECKING:
+    from hologram.frontend import updates
     from hologram.frontend.array_api import numpy_functions
 else:  # not needed to compute
+    updates = lazy.module("hologram.frontend.updates")
     numpy_functions = lazy.module("hologram.frontend.array_api.numpy_functions")
 
 ARRAY_API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
@@ -38,3 +40,22 @@ class ArrayProtocol:
         self, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
         return numpy_functions.of_function(function, args, kwargs)
+
+    # By NumPy's and JAX's names.
+
+    @property
+    def at(self) -> updates.Updates:
+        """`x.at[index].set(value)`, and `add, multiply, min, max, ...`: copies with that part changed."""
+        return updates.Updates(self)
+
+    def copy(self: Any) -> Any:
+        """A contiguous copy: clone()."""
+        return self.clone()
+
+    def ravel(self: Any) -> Any:
+        """The elements in row-major order along one axis: a view where that can be."""
+        return self.reshape(self.size)
+
+    def fill(self: Any, value: bool | int | float) -> None:
+        """Every element becomes a number."""
+        self[...] = value

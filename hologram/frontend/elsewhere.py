@@ -16,6 +16,7 @@ def on_host(engine: Any, operation: Operation, operands: Sequence[Any], attribut
 
     Raises UnsupportedOperation unless HOLOGRAM_HOST_LINALG=1.
     """
+    operation.infer([x.layout for x in operands], attributes)  # what is refused anywhere
     if not config.host_linalg:
         info = engine.device.info
         raise UnsupportedOperation(

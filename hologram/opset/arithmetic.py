@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 import numpy as np
 
 from hologram.atlas import builder as atlas
 from hologram.atlas.builder import Value, select
 from hologram.foundation import dtypes
-from hologram.foundation.dtypes import COMPUTED, FLOATS, INTEGERS, NUMBERS
+from hologram.foundation.dtypes import COMPUTED, FLOATS, INTEGERS, NUMBERS, DType
 from hologram.opset.forms import types
 from hologram.opset.forms.accuracy import QUOTIENT
 from hologram.opset.forms.map import elementwise
 from hologram.opset.forms.numpy_elementwise import numpy_elementwise
+from hologram.opset.forms.operation import Sample
 from hologram.opset.forms.samples import binary, unary
 
 
@@ -128,3 +130,38 @@ def mantissa(x):
 def exponent(x):
     """The power of 2 (i32) that makes x of its mantissa; 0 for 0, infinities and NaN."""
     return _exponent(x)
+
+
+# Rounding to places.
+
+
+def _round_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
+    yield from unary()(rng, dtype)
+    if dtype.is_float:  # numbers that all dtypes hold, none of them halfway
+        x = (np.arange(-40, 40) * 0.25 + 0.0625).astype(dtype.numpy).reshape(8, 10)
+        for decimals in (1, -1):
+            yield Sample((x,), {"decimals": decimals})
+
+
+def _round_reference(x, decimals=0):
+    return x if np.asarray(x).dtype.kind in "iu" else np.round(x, decimals)
+
+
+@elementwise(types=types.number, dtypes=NUMBERS, reference=_round_reference, samples=_round_samples, ulp=2,
+             aten=("round",), looser=(QUOTIENT,), gradient={"x": None})  # fmt: skip
+def round_(x, *, decimals=0):
+    """The nearest integer, halves to even; or, by multiplying with a power of ten, so many decimals, as in NumPy."""
+    if not isinstance(decimals, int):
+        raise TypeError(f"round: decimals must be an integer, got {decimals!r}")
+    if not x.dtype.is_float:
+        if decimals < 0:
+            raise ValueError(f"round: integers are rounded to no less than 0 decimals, got {decimals}")
+        return x
+    if not decimals:
+        return atlas.round_(x)
+    scale = 10.0 ** abs(decimals)
+    scaled = x * scale if decimals > 0 else x / scale
+    rounded = atlas.round_(scaled)
+    made = rounded / scale if decimals > 0 else rounded * scale
+    # What is too large to have decimals, or not finite, stays as it is.
+    return select(atlas.absolute(scaled) < math.inf, made, x)

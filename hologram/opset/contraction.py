@@ -57,6 +57,22 @@ def tensordot(x, y, *, axes=2):
     return matmul.matmul(a, b).reshape(rows + columns)
 
 
+_DOTS = cases(
+    ((3,), (3,), {}), ((3, 4), (4, 5), {}), ((2, 3, 4), (4,), {}), ((4,), (2, 4, 3), {}), ((), (3,), {}),
+    ((2, 3), (5, 3, 2), {}), ((0, 3), (3, 2), {}), low=-3, high=3,
+)  # fmt: skip
+
+
+@composite(dtypes=NUMBERS, samples=_DOTS, ulp=4, absolute=64.0, reference=lambda x, y: np.dot(x, y))
+def dot(x, y):
+    """NumPy's product: sums over the last axis of x and the last but one of y; of numbers their product."""
+    if not (x.ndim and y.ndim):
+        return arithmetic.multiply(x, y)
+    if x.ndim <= 2 and y.ndim <= 2:
+        return matmul.matmul(x, y)
+    return tensordot(x, y, axes=((x.ndim - 1,), (max(y.ndim - 2, 0),)))
+
+
 Labels = str  # of the axes of a tensor, a letter each
 
 

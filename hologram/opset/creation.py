@@ -144,17 +144,19 @@ def _linspace(*, start, stop, num=50, dtype=None, endpoint=True) -> dict[str, An
     num = whole(num, "linspace: num")
     if num < 0:
         raise ShapeError(f"linspace: num must be at least 0, got {num}")
-    step = (stop - start) / max(num - bool(endpoint), 1)
+    # Of the numbers from start to stop: without the endpoint, one more than there are.
+    last = num - bool(endpoint)
+    step = (stop - start) / max(last, 1)
     wanted = _named(kind if dtype is None else dtype, "linspace", INEXACT)
     if kind.is_complex and not wanted.is_complex:
         raise UnsupportedDType(f"linspace: {wanted} cannot hold {start}, ..., {stop}")
     dtype = wanted.name
-    end = stop if endpoint and num > 1 else start + step * max(num - 1, 0)
+    end = stop if last > 0 else start
     return {
         "start": start,
         "end": end,
         "step": step,
-        "last": max(num - 1, 0),
+        "last": max(last, 0),
         "shape": (num,),
         "dtype": dtype,
     }

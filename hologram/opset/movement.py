@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import reduce
-from operator import and_
 from typing import Any
 
 import numpy as np
@@ -25,7 +23,7 @@ from hologram.opset.forms.composite import composite
 from hologram.opset.forms.join import join_step, most_together
 from hologram.opset.forms.map import copy_plan, indexed
 from hologram.opset.forms.operation import Attributes, Elements, Inputs, Layouts, Operation, Sample, declared
-from hologram.opset.forms.samples import array, cases, unary
+from hologram.opset.forms.samples import array, unary
 from hologram.opset.forms.types import promoted
 
 Coordinates = tuple[Value, ...]
@@ -279,49 +277,3 @@ def stack(tensors: Sequence[Any], *, axis=0):
         raise ShapeError(f"stack: tensors must have one shape, got {[t.shape for t in tensors]}")
     place = normalize_axis(axis, tensors[0].ndim + 1, "stack")
     return concat([t.unsqueeze(place) for t in tensors], axis=place)
-
-
-# Padding.
-
-
-def _widths(x: Layout, padding: Any) -> tuple[tuple[int, int], ...]:
-    pairs = isinstance(padding, (tuple, list)) and all(isinstance(p, (int, tuple, list)) for p in padding)
-    widths = tuple((p, p) if isinstance(p, int) else tuple(p) for p in padding) if pairs else ()
-    if not pairs or len(widths) != x.ndim or any(len(w) != 2 or min(w) < 0 for w in widths):
-        raise ShapeError(f"pad: {x.ndim} pairs (before, after) of sizes >= 0 are needed, got {padding}")
-    return widths
-
-
-def _pad_shape(x, *, padding, value):
-    return Layout.contiguous(
-        x.dtype, tuple(n + sum(w) for n, w in zip(x.shape, _widths(x, padding), strict=True))
-    )
-
-
-def _unpadded(cotangent, inputs, padding):
-    for axis, (before, _) in enumerate(_widths(inputs[0], padding)):
-        cotangent = cotangent.narrow(axis, before, inputs[0].shape[axis])
-    return cotangent
-
-
-@indexed(
-    shape_of=_pad_shape,
-    dtypes=ALL,
-    samples=cases(
-        ((5,), {"padding": ((2, 1),), "value": 1.0}),
-        ((3, 4), {"padding": ((0, 2), (1, 0)), "value": 1.0}),
-        ((2, 0), {"padding": ((1, 1), (0, 3)), "value": 1.0}),
-        special=True,
-    ),
-    reference=lambda x, padding, value=0.0: np.pad(x, padding, constant_values=np.asarray(value, x.dtype)),
-    gradient={"x": _unpadded},
-)
-def pad(at, x, *, padding, value: float = 0.0):
-    """x with `padding` ((before, after) for every axis) elements of `value` around it."""
-    inside, source = [], []
-    for axis, (coordinate, width) in enumerate(zip(at, padding, strict=True)):
-        before = width if isinstance(width, int) else width[0]
-        here = (coordinate >= before) & (coordinate < x.extent(axis) + before)
-        inside.append(here)
-        source.append(select(here, coordinate, before) - before)
-    return select(reduce(and_, inside), x.at(*source), value)

@@ -32,14 +32,6 @@ def ceil(x):
 
 
 @elementwise(
-    types=types.number, dtypes=NUMBERS, reference=_rounding(np.round), samples=unary(), aten=("round",)
-)
-def round_(x):
-    """The nearest integer, halves to even."""
-    return atlas.round_(x) if x.dtype.is_float else x
-
-
-@elementwise(
     types=types.number, dtypes=NUMBERS, reference=_rounding(np.trunc), samples=unary(), aten=("trunc",)
 )
 def trunc(x):

@@ -21,7 +21,7 @@ from hologram.opset.complex_numbers import conjugated
 from hologram.opset.complex_running import running_plan
 from hologram.opset.factors import of_running_product
 from hologram.opset.forms import types
-from hologram.opset.forms.composite import composite
+from hologram.opset.forms.composite import Composite, composite
 from hologram.opset.forms.operation import Attributes, Input, Inputs, Layouts, Operation, Sample, declared
 from hologram.opset.forms.samples import array, cases
 from hologram.opset.forms.steps import Place, Steps
@@ -207,7 +207,21 @@ def _diff_reference(x, prepend=None, append=None, axis=-1, n=1):
     return np.diff(np.concatenate([t for t in (prepend, x, append) if t is not None], axis), n, axis)
 
 
+@frozen(eq=False, repr=False)
+class Diff(Composite):
+    """Called as NumPy's too: `hg.diff(x, 2)` is of the second order."""
+
+    def bind(
+        self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        if len(args) > 1 and isinstance(args[1], int):
+            given = dict(zip(("n", "axis"), args[1:], strict=False))
+            args, kwargs = args[:1], {**kwargs, **given}
+        return super().bind(args, kwargs)
+
+
 @composite(
+    Diff,
     dtypes=NUMBERS + COMPLEX,
     aten=("diff",),
     reference=_diff_reference,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -350,12 +351,25 @@ def _moved(
 register("_to_copy", _to_copy, recorded=True)
 
 
+_PINNED: dict[int, int] = {}  # where memory begins that `pin_memory` gave and somebody holds, and its bytes
+
+
 def _pin_memory(x: torch.Tensor, device: Any = None) -> torch.Tensor:
-    """A copy in plain memory of the host, from which the device copies as quickly."""
-    return x.clone()
+    """A copy in plain memory of the host, from which the device copies as quickly; `is_pinned` knows it again."""
+    block = np.empty(max(x.numel() * x.element_size(), 1), np.uint8)
+    pinned = torch.from_numpy(block)
+    place = pinned.data_ptr()
+    _PINNED[place] = block.size
+    weakref.finalize(block, _PINNED.pop, place, None)  # the tensor's memory holds it
+    return pinned[: x.numel() * x.element_size()].view(x.dtype).reshape(x.shape).copy_(x)
+
+
+def _is_pinned(x: torch.Tensor, device: Any = None) -> bool:
+    return x.untyped_storage().data_ptr() in _PINNED
 
 
 if not torch.cuda.is_available():  # whose pinned memory is worth having
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Warning only once for all operators", UserWarning)
         library.impl("_pin_memory", _pin_memory, "CPU")
+        library.impl("is_pinned", _is_pinned, "CPU")

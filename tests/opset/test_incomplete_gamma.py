@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy import special
 
 import hologram as hg
 from hologram.opset.special import gamma
@@ -73,3 +74,17 @@ def test_zeta_far_out(executor: hg.Executor, dtype: str) -> None:
     wanted = [0, 1, math.inf, 0, 1.0000000005e-9, 1e-30, 5.000000000005e-25, 4.641837106e-33, 1.1261e-35]
     found = hg.zeta(x, q).to_numpy()
     np.testing.assert_allclose(found, wanted, rtol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+def test_the_upper_share_of_a_small_order(executor: hg.Executor, dtype: str) -> None:
+    """Where it is of the order of a: 1 - lower would have no digit of it."""
+    if hg.dtypes.dtype(dtype) not in executor.limits.dtypes:
+        return
+    a, x = np.meshgrid([1e-14, 1e-10, 1e-6, 1e-3, 0.1, 0.29, 0.31], [1e-20, 1e-8, 0.01, 0.1, 0.5, 1.0, 1.2])
+    kind = hg.dtypes.dtype(dtype).numpy
+    a, x = a.astype(kind), x.astype(kind)
+    got = hg.igammac(executor.tensor(a), executor.tensor(x)).to_numpy()
+    want = special.gammaincc(a.astype(np.float64), x.astype(np.float64))
+    tolerance = {"f32": 4e-5, "f64": 1e-13}[dtype]
+    np.testing.assert_allclose(got, want, rtol=tolerance)

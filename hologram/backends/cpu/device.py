@@ -70,6 +70,8 @@ def thread_count() -> int:
 def factors() -> tuple[str, ...]:
     """What the host's libraries do with matrices: NumPy's LAPACK has no LU factors by themselves, SciPy's has."""
     return FACTORS if importlib.util.find_spec("scipy") else tuple(n for n in FACTORS if n != LU)
+
+
 # By the bits of integers of x, up to how many of its rows packed weights are read as they lie, not as floats by BLAS.
 PACKED_ROWS = {16: 128, 8: 1 << 20}
 

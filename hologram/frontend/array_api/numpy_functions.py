@@ -1,7 +1,7 @@
 """NumPy's ufuncs and functions on Tensors: each is the function of hologram that NumPy has under the same name.
 
 NumPy 2 has the array API's names beside its own (`np.acos is np.arccos`), so the pairs follow from the names; there is
-no list of them but of what takes several operations (numpy_compositions.py). What has no counterpart, or is asked for
+no list of them but of what is called otherwise (numpy_compositions.py). What has no counterpart, or is asked for
 what its counterpart lacks, raises TypeError: nothing is computed on the host unseen.
 """
 
@@ -19,6 +19,7 @@ from hologram import opset
 from hologram.foundation.errors import ShapeError
 from hologram.frontend.array_api import numpy_compositions
 from hologram.machine.strided import Strided
+from hologram.opset.forms.operation import ALSO
 
 FACTS = {np.shape: "shape", np.ndim: "ndim", np.size: "size"}
 # What a ufunc folds to, along one axis or running: the only names that do not follow.
@@ -26,7 +27,6 @@ REDUCING = {
     "add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min", "logical_and": "all", "logical_or": "any",
 }  # fmt: skip
 RUNNING = {"add": "cumsum", "multiply": "cumprod"}
-RENAMED = {"ddof": "correction"}  # what NumPy calls by its own name too
 
 
 @lru_cache(maxsize=1)
@@ -35,6 +35,11 @@ def counterparts() -> Mapping[Any, Callable[..., Any]]:
     namespace = sys.modules["hologram"]  # which stands above
     pairs = ((getattr(np, n, None), getattr(namespace, n)) for n in dir(namespace) if not n.startswith("_"))
     named = {a: b for a, b in pairs if callable(a) and callable(b) and not isinstance(b, type)}
+    matrices = {
+        getattr(np.linalg, n): getattr(namespace.linalg, n)
+        for n in namespace.linalg.__all__
+        if hasattr(np.linalg, n)
+    }
     composed = {
         getattr(np, n): function
         for n, function in vars(numpy_compositions).items()
@@ -42,7 +47,7 @@ def counterparts() -> Mapping[Any, Callable[..., Any]]:
         and function.__module__ == numpy_compositions.__name__
         and not n.startswith("_")
     }
-    return named | composed
+    return matrices | named | composed
 
 
 def _refused(who: str, why: str) -> TypeError:
@@ -134,7 +139,10 @@ def _arranged(
     positional: list[Any] = []
     rest: dict[str, Any] = {}
     for name, value in given.items():
-        parameter, called = signature.parameters[name], RENAMED.get(name, name)
+        parameter, called = (
+            signature.parameters[name],
+            name if name in own.parameters else ALSO.get(name, name),
+        )
         if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
             positional += value
         elif parameter.kind is inspect.Parameter.VAR_KEYWORD:

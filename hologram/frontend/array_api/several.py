@@ -11,11 +11,11 @@ from hologram.frontend.tensor import Tensor
 from hologram.machine.axes import broadcast, integers, normalize_axis
 
 
-def broadcast_arrays(*arrays: Any) -> tuple[Tensor, ...]:
+def broadcast_arrays(*arrays: Any) -> list[Tensor]:
     """Each of the arrays, repeated to the shape that all of them broadcast to."""
     tensors = [asarray(x) for x in arrays]
     shape = broadcast([t.shape for t in tensors], "broadcast_arrays")
-    return tuple(t.expand(shape) for t in tensors)
+    return [t.expand(shape) for t in tensors]
 
 
 def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
@@ -23,7 +23,7 @@ def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
     return broadcast([integers(shape, "broadcast_shapes: a size") for shape in shapes], "broadcast_shapes")
 
 
-def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Tensor, ...]:
+def meshgrid(*arrays: Any, indexing: str = "xy") -> list[Tensor]:
     """The coordinates of a grid, from those along each axis; 'xy' exchanges the first two axes, 'ij' does not."""
     if indexing not in ("xy", "ij"):
         raise ValueError(f"meshgrid: indexing must be 'xy' or 'ij', got {indexing!r}")
@@ -36,10 +36,10 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Tensor, ...]:
     shape = [1] * len(tensors)
     for t, place in zip(tensors, places, strict=True):
         shape[place] = t.size
-    return tuple(
+    return [
         t.reshape([t.size if k == place else 1 for k in range(len(tensors))]).expand(shape)
         for t, place in zip(tensors, places, strict=True)
-    )
+    ]
 
 
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Tensor, ...]:

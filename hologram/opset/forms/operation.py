@@ -44,6 +44,9 @@ ATEN_WORDS: Mapping[str, tuple[str, ...]] = {
 }
 
 
+ALSO = {"ddof": "correction"}  # what NumPy calls an attribute, as keywords of any operation that has it
+
+
 @frozen
 class Sample:
     """Arguments of one call in a test: NumPy arrays or numbers, and attributes."""
@@ -285,6 +288,7 @@ class Operation:
             raise TypeError(f"{self.name} takes at most {len(names)} arguments, got {len(args)}")
         given = dict(zip(names, args, strict=False))
         for name, value in kwargs.items():
+            name = ALSO.get(name, name) if name not in names else name
             if name not in names:
                 raise TypeError(f"{self.name} has no argument {name!r}: it has {', '.join(names)}")
             if name in given:

@@ -18,7 +18,7 @@ from hologram.opset.forms.map import IndexedOperand
 from hologram.opset.forms.operation import Sample, declared
 from hologram.opset.forms.samples import array
 from hologram.opset.forms.windows import per_axis, windows
-from hologram.opset.movement import pad
+from hologram.opset.padding import pad
 from hologram.opset.reduce import sum_
 from hologram.opset.tiles.convolution import Convolution, TransposedConvolution, WeightProduct
 

@@ -312,6 +312,23 @@ def _tail(a: Value, x: Value) -> Value:
     return atlas.exp(-a * bent) * (half + select(m < 0.0, -rest, rest))
 
 
+_SMALL = 0.3  # a below which 1 - lower would cancel: the whole is of the order of a
+
+
+def _upper_of_small(a: Value, x: Value) -> Value:
+    """For a small a and x up to a + 1: 1 - x^a / gamma(a + 1), and the rest of the series, without cancellation."""
+
+    def term(i: Value, power: Value, total: Value, n: Value) -> tuple[Value, Value, Value]:
+        n = n + 1.0
+        power = -power * x / n
+        return power, total + power / (a + n), n
+
+    one, zero = (a.builder.constant(k, a.dtype) for k in (1.0, 0.0))
+    _, total, _ = a.builder.loop(0, 20, term, first=(one, zero, zero))
+    exponent = a * atlas.log(x) - a * (a - 1.0) * chebyshev(2.0 * (a - 1.0), _NEAR)
+    return -atlas.expm1(exponent) - a * atlas.exp(exponent) * total
+
+
 def _incomplete(a: Value, x: Value, complement: bool) -> Value:
     inside = (a > 0.0) & (x > 0.0) & (a < math.inf) & (x < math.inf)
     uniform = inside & (a > _UNIFORM_FROM) & (atlas.absolute(x - a) < a * _UNIFORM_WITHIN)
@@ -321,6 +338,10 @@ def _incomplete(a: Value, x: Value, complement: bool) -> Value:
     lower = _lower(safe_a, select(series, safe_x, safe_a))
     upper = _upper(safe_a, select(series, safe_a + 2.0, safe_x))
     value = select(series, 1.0 - lower, upper) if complement else select(series, lower, 1.0 - upper)
+    if complement:
+        small = series & (safe_a < _SMALL)
+        of_small = _upper_of_small(select(small, safe_a, _SMALL), select(small, safe_x, 1.0))
+        value = select(small, of_small, value)
     value = select(uniform, select((x >= a) if complement else (x < a), tail, 1.0 - tail), value)
     none, all_ = (1.0, 0.0) if complement else (0.0, 1.0)  # of x = 0, and of x infinite
     ends = select(

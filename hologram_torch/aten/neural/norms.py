@@ -85,7 +85,7 @@ def group_norm(
     split = x.reshape(batch, groups, channels // groups, size)
     y, mean, _, inverse = standardised(split, (2, 3), eps)
     weight, bias = (v if v is None else v.reshape(groups, channels // groups, 1) for v in (weight, bias))
-    return scaled(y, weight, bias).reshape(x.shape), mean, inverse
+    return scaled(y, weight, bias).reshape(x.shape), *(v.reshape(batch, groups) for v in (mean, inverse))
 
 
 def _by_channel(v: Tensor | None, ndim: int) -> Tensor | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import torch
+
 import hologram as hg
 from hologram.foundation.dtypes import f8e5m2
 from hologram.frontend.tensor import Tensor
@@ -12,9 +14,20 @@ from hologram.opset.packed.formats import UNIT
 from hologram.opset.packed.linear import packed_linear
 from hologram_torch.aten.packed.integers import check
 from hologram_torch.kernels.fused import fused
-from hologram_torch.kernels.registry import implements
+from hologram_torch.kernels.registry import implements, register
 
 WHOLE, ROWS = 0, 1  # recipes of scales that are known, by PyTorch's numbers
+
+
+HALF = 65504.0  # the largest float of 16 bits
+
+
+def _saturate(weight: torch.Tensor) -> torch.Tensor:
+    """In place, as PyTorch's own kernel, which takes any memory for the host's."""
+    return weight.clamp_(-HALF, HALF)
+
+
+register("_saturate_weight_to_fp16", _saturate)
 
 
 @implements("_scaled_mm")

@@ -117,7 +117,7 @@ def test_arrays_are_compared_as_a_whole(executor: hg.Executor) -> None:
 def test_parts_that_are_not_equal_are_refused(executor: hg.Executor) -> None:
     with pytest.raises(ValueError, match="4 elements cannot be split into 3 equal parts"):
         np.split(executor.tensor(X), 3, axis=1)
-    with pytest.raises(hg.ShapeError, match=r"np\.average: weights must have shape"):
+    with pytest.raises(hg.ShapeError, match=r"average: weights must have shape"):
         np.average(executor.tensor(X), axis=1, weights=np.ones(3, np.float32))
 
 
@@ -145,15 +145,17 @@ def test_results_go_where_they_are_wanted(executor: hg.Executor) -> None:
 @pytest.mark.parametrize(
     ("call", "match"),
     [
-        (lambda x: np.percentile(x, 3), "np.percentile of a Tensor: hologram has no counterpart; np.asarray"),
+        (
+            lambda x: np.polyfit(x[0], x[1], 1),
+            "np.polyfit of a Tensor: hologram has no counterpart; np.asarray",
+        ),
         (lambda x: np.spacing(x), "np.spacing of a Tensor: hologram has no counterpart"),
         (lambda x: np.add.at(x, [0], 1), "np.add.at of a Tensor: hologram has no counterpart"),
         (lambda x: np.subtract.reduce(x), "np.subtract.reduce of a Tensor: hologram has no counterpart"),
         (lambda x: np.add(x, 1, where=x > 3), "np.add of a Tensor: there is no argument where"),
         (lambda x: np.sum(x, where=x > 3), "np.sum of a Tensor: there is no argument where"),
         (lambda x: np.std(x, where=x > 3), "np.std of a Tensor: there is no argument where"),
-        (lambda x: np.linalg.norm(x), "np.linalg.norm of a Tensor: hologram has no counterpart"),
-        (lambda x: np.round(x, 2), "np.round of a Tensor: there is no argument decimals"),
+        (lambda x: np.linalg.tensorinv(x), "np.linalg.tensorinv of a Tensor: hologram has no counterpart"),
         (lambda x: np.add(x, 0.5, out=x.astype("i32")), "out is i32, which cannot hold f32"),
     ],
 )

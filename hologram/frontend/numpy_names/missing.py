@@ -1,0 +1,131 @@
+"""Reductions that leave NaN out."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from hologram.foundation.errors import ShapeError
+from hologram.frontend.array_api.creation import asarray
+from hologram.frontend.tensor import Tensor
+from hologram.opset import logic, reduce, scan
+from hologram.opset import math as arithmetic
+from hologram.runtime.dispatch import deferred
+
+
+def _filled(a: Any, value: float) -> Tensor:
+    """With a number in the place of NaN."""
+    x = asarray(a)
+    return logic.where(logic.isnan(x), value, x) if x.dtype.is_float else x
+
+
+def _there(a: Any) -> Tensor:
+    x = asarray(a)
+    return logic.logical_not(logic.isnan(x)) if x.dtype.is_float else logic.equal(x, x)
+
+
+def nansum(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = False) -> Tensor:
+    """The sum of what is not NaN; 0 of nothing."""
+    return reduce.sum_(_filled(a, 0.0), axis=axis, keepdims=keepdims, dtype=dtype)
+
+
+def nanprod(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = False) -> Tensor:
+    """The product of what is not NaN; 1 of nothing."""
+    return reduce.prod(_filled(a, 1.0), axis=axis, keepdims=keepdims, dtype=dtype)
+
+
+def nanmax(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
+    """The largest element that is not NaN; NaN where all are."""
+    return _extreme(reduce.max_, a, -math.inf, axis, keepdims)
+
+
+def nanmin(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
+    """The smallest element that is not NaN; NaN where all are."""
+    return _extreme(reduce.min_, a, math.inf, axis, keepdims)
+
+
+def _extreme(fold: Any, a: Any, bound: float, axis: Any, keepdims: bool) -> Tensor:
+    x = asarray(a)
+    found = fold(_filled(x, bound), axis=axis, keepdims=keepdims)
+    if not x.dtype.is_float:
+        return found
+    return logic.where(reduce.any_(_there(x), axis=axis, keepdims=keepdims), found, math.nan)
+
+
+def nanmean(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
+    """The mean of what is not NaN; NaN where all are."""
+    x = asarray(a)
+    if not x.dtype.is_float:
+        return reduce.mean(x, axis=axis, keepdims=keepdims)
+    count = reduce.sum_(_there(x), axis=axis, keepdims=keepdims)
+    return reduce.sum_(_filled(x, 0.0), axis=axis, keepdims=keepdims) / count.astype(x.dtype)
+
+
+def nanvar(a: Any, axis: Any = None, ddof: float = 0, *, keepdims: bool = False) -> Tensor:
+    """The variance of what is not NaN; NaN where no more than `ddof` are left."""
+    x = asarray(a)
+    if not x.dtype.is_float:
+        return reduce.var(x, axis=axis, correction=float(ddof), keepdims=keepdims)
+    there = _there(x)
+    deviation = logic.where(there, x - nanmean(x, axis, keepdims=True), 0.0)
+    count = reduce.sum_(there, axis=axis, keepdims=keepdims).astype(x.dtype) - float(ddof)
+    squares = reduce.sum_(deviation * deviation, axis=axis, keepdims=keepdims)
+    return squares / logic.where(logic.greater(count, 0.0), count, math.nan)
+
+
+def nanstd(a: Any, axis: Any = None, ddof: float = 0, *, keepdims: bool = False) -> Tensor:
+    """The standard deviation of what is not NaN: the root of nanvar."""
+    return arithmetic.sqrt(nanvar(a, axis, ddof, keepdims=keepdims))
+
+
+def nanargmax(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
+    """The position of the first largest element that is not NaN.
+
+    A row of nothing but NaN raises ShapeError, a ValueError; in a traced function its position is 0.
+    """
+    return _position(reduce.argmax, a, -math.inf, axis, keepdims, "nanargmax")
+
+
+def nanargmin(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
+    """The position of the first smallest element that is not NaN; see nanargmax."""
+    return _position(reduce.argmin, a, math.inf, axis, keepdims, "nanargmin")
+
+
+def _position(fold: Any, a: Any, bound: float, axis: Any, keepdims: bool, who: str) -> Tensor:
+    x = asarray(a)
+    found = fold(_filled(x, bound), axis=axis, keepdims=keepdims)
+    if x.dtype.is_float and not deferred() and not bool(reduce.any_(_there(x), axis=axis).all()):
+        raise ShapeError(f"{who}: a row has nothing but NaN")
+    return found
+
+
+def nancumsum(a: Any, axis: int | None = None) -> Tensor:
+    """Sums so far, where NaN counts as 0."""
+    return _running(scan.cumsum, _filled(a, 0.0), axis)
+
+
+def nancumprod(a: Any, axis: int | None = None) -> Tensor:
+    """Products so far, where NaN counts as 1."""
+    return _running(scan.cumprod, _filled(a, 1.0), axis)
+
+
+def _running(fold: Any, x: Tensor, axis: int | None) -> Tensor:
+    return fold(x.reshape(x.size), axis=0) if axis is None else fold(x, axis=axis)
+
+
+def nan_to_num(
+    x: Any, copy: bool = True, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
+) -> Tensor:
+    """Numbers in the place of NaN and infinities: of the latter, by default, the dtype's largest and its negative.
+
+    The result is always new: `copy` is there for NumPy's order of arguments.
+    """
+    made = asarray(x)
+    if not made.dtype.is_float:
+        return made.clone()
+    high = made.dtype.largest if posinf is None else posinf
+    low = -made.dtype.largest if neginf is None else neginf
+    finite = logic.where(
+        logic.equal(made, math.inf), high, logic.where(logic.equal(made, -math.inf), low, made)
+    )
+    return logic.where(logic.isnan(made), nan, finite)

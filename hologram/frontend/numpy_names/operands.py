@@ -1,0 +1,63 @@
+"""Arguments of NumPy's functions as tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hologram.foundation.dtypes import f32
+from hologram.foundation.errors import TraceError
+from hologram.frontend.array_api.creation import asarray
+from hologram.frontend.tensor import Tensor
+from hologram.machine.axes import normalize_axis
+from hologram.runtime.dispatch import deferred
+
+
+def beside(*arrays: Any) -> list[Tensor]:
+    """All of them as tensors, where the first tensor among them is; Python's floats take its dtype if it has floats."""
+    known = next((x for x in arrays if isinstance(x, Tensor)), None)
+    if known is None:
+        return [asarray(x) for x in arrays]
+    dtype = known.dtype if known.dtype.is_float else None
+    return [
+        x
+        if isinstance(x, Tensor)
+        else known.executor.tensor(
+            x, dtype if isinstance(x, float) and not isinstance(x, np.generic) else None
+        )
+        for x in arrays
+    ]
+
+
+def floating(x: Any) -> Tensor:
+    """A tensor of floats: of integers and bools f32."""
+    made = asarray(x)
+    return made if made.dtype.is_float else made.astype(f32)
+
+
+def rows(x: Tensor, axis: Any, who: str) -> tuple[Tensor, tuple[int, ...]]:
+    """x with the axes that are folded as one, the last; and the shape of the result where they are kept."""
+    if axis is None:
+        return x.reshape(x.size), (1,) * x.ndim
+    axes = tuple(
+        normalize_axis(a, x.ndim, who) for a in (axis if isinstance(axis, (tuple, list)) else (axis,))
+    )
+    rest = [k for k in range(x.ndim) if k not in axes]
+    moved = x.permute((*rest, *axes))
+    shape = moved.shape[: len(rest)]
+    width = 1
+    for a in axes:
+        width *= x.shape[a]
+    return moved.reshape((*shape, width)), tuple(1 if k in axes else n for k, n in enumerate(x.shape))
+
+
+def on_host(x: Any, who: str) -> np.ndarray:
+    """Numbers that say what is computed, so that they must be known: of a tensor they are waited for."""
+    if isinstance(x, Tensor):
+        if deferred():
+            raise TraceError(
+                f"{who} must be numbers in a traced function, got a tensor whose elements nobody knows yet"
+            )
+        return x.to_numpy()
+    return np.asarray(x)

@@ -1,0 +1,90 @@
+"""Products by NumPy's rules, and comparisons of whole arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hologram.frontend.array_api.creation import asarray
+from hologram.frontend.linear_algebra import products
+from hologram.frontend.numpy_names.operands import beside
+from hologram.frontend.numpy_names.shapes import ravel
+from hologram.frontend.tensor import Tensor
+from hologram.opset import contraction, logic, matmul
+from hologram.opset import math as arithmetic
+
+DEGREE = 0.017453292519943295
+
+
+def outer(a: Any, b: Any) -> Tensor:
+    """The products of each element of one with each of another, both flat."""
+    x, y = beside(a, b)
+    return ravel(x)[:, None] * ravel(y)[None, :]
+
+
+def inner(a: Any, b: Any) -> Tensor:
+    """Sums of products over the last axes."""
+    x, y = beside(a, b)
+    if not (x.ndim and y.ndim):
+        return x * y
+    return contraction.tensordot(x, y, axes=((x.ndim - 1,), (y.ndim - 1,)))
+
+
+def vdot(a: Any, b: Any) -> Tensor:
+    """The sum of products of the elements in order, whatever the shapes."""
+    x, y = beside(a, b)
+    return matmul.matmul(ravel(x), ravel(y))
+
+
+def kron(a: Any, b: Any) -> Tensor:
+    """Kronecker's product: each element of the first times all of the second."""
+    return products.kron(a, b)
+
+
+def cross(a: Any, b: Any, axis: int | None = None) -> Tensor:
+    """The vector products along an axis of size 3, by default the last; see hg.linalg.cross."""
+    return products.cross(a, b, axis=-1 if axis is None else axis)
+
+
+def deg2rad(x: Any) -> Tensor:
+    """Degrees as radians."""
+    return asarray(x) * DEGREE
+
+
+def rad2deg(x: Any) -> Tensor:
+    """Radians as degrees."""
+    return asarray(x) * (1 / DEGREE)
+
+
+def divmod(x1: Any, x2: Any) -> tuple[Tensor, Tensor]:
+    """The floored quotient and the remainder."""
+    x, y = beside(x1, x2)
+    return arithmetic.floor_divide(x, y), arithmetic.remainder(x, y)
+
+
+def isclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
+    """Whether |a - b| <= atol + rtol |b|; infinities are close to themselves."""
+    x, y = beside(a, b)
+    if not (x.dtype.is_float or y.dtype.is_float):
+        x, y = x.astype("f32"), y.astype("f32")
+    finite = logic.isfinite(y) if y.dtype.is_float else logic.equal(y, y)
+    near = logic.logical_and(logic.less_equal((x - y).abs(), atol + rtol * y.abs()), finite)
+    close = logic.where(finite, near, logic.equal(x, y))
+    if not equal_nan:
+        return close
+    return logic.logical_or(close, logic.logical_and(logic.not_equal(x, x), logic.not_equal(y, y)))
+
+
+def allclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
+    """Whether isclose holds for all elements; waits."""
+    return bool(isclose(a, b, rtol, atol, equal_nan).all().item())
+
+
+def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> bool:
+    """Whether both have one shape and equal elements; waits."""
+    x, y = beside(a1, a2)
+    if x.shape != y.shape:
+        return False
+    same = logic.equal(x, y)
+    if equal_nan:
+        same = logic.logical_or(same, logic.logical_and(logic.not_equal(x, x), logic.not_equal(y, y)))
+    return bool(same.all().item())

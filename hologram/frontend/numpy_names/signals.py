@@ -1,0 +1,150 @@
+"""Convolution, differences and integrals of sampled functions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from hologram.foundation.errors import ShapeError
+from hologram.frontend.array_api.creation import asarray
+from hologram.frontend.numpy_names.operands import beside, floating
+from hologram.frontend.tensor import Tensor
+from hologram.machine.axes import normalize_axes, normalize_axis
+from hologram.opset import matmul, movement, padding, reduce
+from hologram.opset.forms.types import promoted
+from hologram.opset.neural import convolution
+
+MODES = ("full", "same", "valid")
+
+
+def convolve(a: Any, v: Any, mode: str = "full") -> Tensor:
+    """The convolution of two vectors: 'full' has n + m - 1 elements, 'same' the longer's, 'valid' where both are."""
+    x, y = beside(a, v)
+    if y.size > x.size:
+        x, y = y, x
+    return _slid("convolve", x, y[::-1], mode)
+
+
+def correlate(a: Any, v: Any, mode: str = "valid") -> Tensor:
+    """The cross-correlation of two vectors: sums of a[n + k] times v[n]; see convolve for the modes."""
+    x, y = beside(a, v)
+    if y.size > x.size:
+        return _slid("correlate", y, x, mode)[::-1]
+    return _slid("correlate", x, y, mode)
+
+
+def _slid(who: str, x: Tensor, window: Tensor, mode: str) -> Tensor:
+    """The sums of a window's elements times those of x below it, at each place."""
+    if mode not in MODES:
+        raise ValueError(f"{who}: mode must be one of {', '.join(MODES)}, got {mode!r}")
+    if x.ndim != 1 or window.ndim != 1 or not window.size:
+        raise ShapeError(
+            f"{who}: two vectors with elements are needed, got shapes {x.shape} and {window.shape}"
+        )
+    m = window.size
+    before, after = {"full": (m - 1, m - 1), "same": (m // 2, m - 1 - m // 2), "valid": (0, 0)}[mode]
+    dtype = promoted([x.dtype, window.dtype])
+    x, window = x.astype(dtype, copy=False), window.astype(dtype, copy=False)
+    padded = padding.pad(x, padding=((before, after),)) if before or after else x.contiguous()
+    if dtype.is_float:
+        return convolution.conv1d(padded[None, None, :], window[None, None, :])[0, 0]
+    count = padded.size - m + 1
+    layout = padded.layout
+    windows = padded._view(replace(layout, shape=(count, m), strides=(1, 1), repeats=True))
+    return matmul.matmul(windows, window)
+
+
+def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
+    """Central differences, of one or (edge_order=2) two sides at the ends: a tensor, or a list of one for each axis.
+
+    `varargs` are nothing, one distance, or for each axis a distance or the coordinates.
+    """
+    x = floating(f)
+    axes = normalize_axes(axis, x.ndim, "gradient")
+    if edge_order not in (1, 2):
+        raise ValueError(f"gradient: edge_order must be 1 or 2, got {edge_order}")
+    spacing: Sequence[Any] = varargs or (1.0,)
+    spacing = list(spacing) * len(axes) if len(spacing) == 1 else list(spacing)
+    if len(spacing) != len(axes):
+        raise TypeError(
+            f"gradient: one distance, or one for each of {len(axes)} axes, is needed, got {len(varargs)}"
+        )
+    found = [_differences(x, k, h, edge_order) for k, h in zip(axes, spacing, strict=True)]
+    return found[0] if len(found) == 1 else found
+
+
+def _differences(x: Tensor, axis: int, spacing: Any, edge_order: int) -> Tensor:
+    n = x.shape[axis]
+    if n < edge_order + 1:
+        raise ShapeError(
+            f"gradient: at least {edge_order + 1} elements are needed along axis {axis}, got {x.shape}"
+        )
+    h = beside(x, spacing)[1]
+    if h.ndim > 1 or (h.ndim and h.shape[0] != n):
+        raise ShapeError(f"gradient: {n} coordinates are needed along axis {axis}, got shape {h.shape}")
+    h = floating(h).astype(x.dtype, copy=False)
+
+    def part(begin: int, end: int) -> Tensor:
+        return x.slice(axis, begin, end)
+
+    def along(steps: Tensor) -> Tensor:
+        return steps.reshape([-1 if k == axis else 1 for k in range(x.ndim)]) if steps.ndim else steps
+
+    steps = h[1:] - h[:-1] if h.ndim else h
+    left, right = (along(steps[:-1]), along(steps[1:])) if h.ndim else (h, h)
+    first, last = (along(steps[:1]), along(steps[-1:])) if h.ndim else (h, h)
+    if h.ndim:
+        weights = (
+            -right / (left * (left + right)),
+            (right - left) / (left * right),
+            left / (right * (left + right)),
+        )
+        middle = weights[0] * part(0, n - 2) + weights[1] * part(1, n - 1) + weights[2] * part(2, n)
+    else:
+        middle = (part(2, n) - part(0, n - 2)) / (2.0 * h)
+    if edge_order == 1:
+        begin, end = (part(1, 2) - part(0, 1)) / first, (part(n - 1, n) - part(n - 2, n - 1)) / last
+    else:
+        second, before = (along(steps[1:2]), along(steps[-2:-1])) if h.ndim else (h, h)
+        begin = _end(first, second, part(0, 1), part(1, 2), part(2, 3))
+        end = -_end(last, before, part(n - 1, n), part(n - 2, n - 1), part(n - 3, n - 2))
+    return movement.concat([begin, middle, end], axis=axis)
+
+
+def _end(near: Any, far: Any, x0: Tensor, x1: Tensor, x2: Tensor) -> Tensor:
+    """The slope at x0 of the parabola through three points."""
+    both = near + far
+    return -(2.0 * near + far) / (near * both) * x0 + both / (near * far) * x1 - near / (far * both) * x2
+
+
+def trapezoid(y: Any, x: Any = None, dx: float = 1.0, axis: int = -1) -> Tensor:
+    """The integral along an axis by trapezoids, over equal distances dx or the coordinates x."""
+    f = floating(y)
+    k = normalize_axis(axis, f.ndim, "trapezoid")
+    n = f.shape[k]
+    if x is None:
+        steps: Any = float(dx)
+    else:
+        at = floating(beside(f, x)[1]).astype(f.dtype, copy=False)
+        if at.ndim == 1:
+            at = at.reshape([-1 if a == k else 1 for a in range(f.ndim)])
+            steps = at.slice(k, 1, None) - at.slice(k, None, -1)
+        else:
+            own = normalize_axis(axis, at.ndim, "trapezoid")
+            steps = at.slice(own, 1, None) - at.slice(own, None, -1)
+    if not n:
+        return reduce.sum_(f, axis=k)
+    return reduce.sum_((f.slice(k, 1, None) + f.slice(k, None, -1)) * steps * 0.5, axis=k)
+
+
+def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Tensor:
+    """Differences of neighbours, flat, between what is put at the ends."""
+    x = asarray(ary)
+    flat = x.reshape(x.size)
+    parts = [flat[1:] - flat[:-1] if flat.size > 1 else flat[:0]]
+    if to_begin is not None:
+        parts.insert(0, beside(x, to_begin)[1].reshape(-1).astype(x.dtype, copy=False))
+    if to_end is not None:
+        parts.append(beside(x, to_end)[1].reshape(-1).astype(x.dtype, copy=False))
+    return parts[0] if len(parts) == 1 else movement.concat(parts)

@@ -1,0 +1,57 @@
+"""Memory that PyTorch calls pinned, and what crossed into the host's memory without being asked."""
+
+from __future__ import annotations
+
+import gc
+
+import pytest
+import torch
+
+import hologram_torch  # noqa: F401  (the device)
+from hologram_torch.aten import memory
+
+DEVICE = "hologram"
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.skipif(torch.cuda.is_available(), reason="CUDA pins memory itself"),
+]
+
+
+def test_pinned_memory_is_known_again() -> None:
+    x = torch.arange(6, dtype=torch.int16).reshape(2, 3)
+    assert not x.is_pinned()
+    for pinned in (x.pin_memory(), x.pin_memory(device="hologram"), x[:, ::2].pin_memory()):
+        assert pinned.is_pinned()
+        assert pinned[1:].is_pinned()
+        assert pinned.is_pinned(device="hologram")
+    torch.testing.assert_close(x[:, ::2].pin_memory(), x[:, ::2])
+    assert torch.zeros(0, 3).pin_memory().shape == (0, 3)
+    assert not pinned.clone().is_pinned()
+
+
+def test_pinned_memory_is_forgotten_with_its_tensor() -> None:
+    before = len(memory._PINNED)
+    view = torch.zeros(1000).pin_memory()[10:]
+    assert len(memory._PINNED) == before + 1
+    assert view.is_pinned()
+    del view
+    gc.collect()
+    assert len(memory._PINNED) == before
+
+
+def test_weights_are_saturated_on_the_device() -> None:
+    weight = torch.tensor([1.0, 1e6, -1e6, 65504.0], device=DEVICE)
+    found = torch.ops.aten._saturate_weight_to_fp16(weight)
+    assert found.cpu().tolist() == [1.0, 65504.0, -65504.0, 65504.0]
+    assert weight.cpu().tolist() == found.cpu().tolist()
+
+
+def test_group_norm_into_outputs() -> None:
+    x = torch.randn(2, 4, 3, 3)
+    wanted = torch.ops.aten.native_group_norm(x, None, None, 2, 4, 9, 2, 1e-5)
+    outs = [torch.empty(0, device=DEVICE) for _ in range(3)]
+    torch.ops.aten.native_group_norm.out(
+        x.to(DEVICE), None, None, 2, 4, 9, 2, 1e-5, out0=outs[0], out1=outs[1], out2=outs[2]
+    )
+    for out, want in zip(outs, wanted, strict=True):
+        torch.testing.assert_close(out.cpu(), want)
