@@ -28,7 +28,7 @@ from hologram.runtime.memory.memory_pool import storage_bytes
 from hologram.runtime.memory.view import View, whole
 
 recordings = Recording.open
-FEW = 16  # turns of a first call; later ones take about as long as this, for Ctrl-C is heard between them
+FEW = 2  # turns of a first call; later ones have twice as many until they take so long: Ctrl-C is heard between them
 CALL_S = 0.05
 MOST = 1 << 40
 
