@@ -64,7 +64,7 @@ def test_steps_have_inputs_of_their_own_and_count_their_launches(executor: hg.Ex
 
 def test_loops_compute_what_they_do_in_numpy(executor: hg.Executor, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jitted, "LETTERS", 9)
-    for name in ("edit_distance", "edit_rows", "kalman"):
+    for name in ("edit_distance", "edit_rows", "kalman", "lstm_scan", "kalman_scan", "newton_while"):
         one = PROGRAMS[name]
         ours, theirs = Steps(one, here(executor)), Steps(one, NumPy())
         ours.take(2)

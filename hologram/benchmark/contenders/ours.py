@@ -27,6 +27,7 @@ WORDS = Words(
     softmax=lambda x: hg.softmax(x, dim=-1),
     sigmoid=hg.sigmoid,
     running_minimum=lambda x: hg.cummin(x, axis=0)[0],
+    loops=hg,
     xp=hg,
 )
 

@@ -42,6 +42,7 @@ WORDS = Words(
     softmax=lambda x: jax.nn.softmax(x, axis=-1),
     sigmoid=jax.nn.sigmoid,
     running_minimum=jax.lax.cummin,
+    loops=jax.lax,
     xp=jnp,
 )
 

@@ -39,6 +39,7 @@ class Words:
     softmax: Any = None  # over the last axis
     sigmoid: Any = None
     running_minimum: Any = None  # of a vector
+    loops: Any = None  # what has scan and while_loop
     xp: Any = None  # the namespace of the array API, or what of it the library has
 
 

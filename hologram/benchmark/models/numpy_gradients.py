@@ -209,6 +209,24 @@ def _plain(word: Any) -> Any:
     return lambda *given: word(*(None if a is None else Recorded(a) for a in given)).value
 
 
+class InPython:
+    """Loops, a turn after the other."""
+
+    @staticmethod
+    def scan(f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any) -> tuple[Any, Any]:
+        rows, carry = [], init
+        for x in zip(*xs, strict=True) if isinstance(xs, tuple) else xs:
+            carry, row = f(carry, x)
+            rows.append(row)
+        return carry, np.stack(rows)
+
+    @staticmethod
+    def while_loop(goes_on: Callable[[Any], Any], body: Callable[[Any], Any], value: Any) -> Any:
+        while goes_on(value):
+            value = body(value)
+        return value
+
+
 RECORDED = Words(
     linear=_linear,
     relu=_relu,
@@ -226,6 +244,7 @@ WORDS = Words(
     softmax=softmax,
     sigmoid=lambda x: 1 / (1 + np.exp(-x)),
     running_minimum=np.minimum.accumulate,
+    loops=InPython,
     xp=np,
 )
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from hologram.benchmark.programs import decoders, halves, jitted, trained
+from hologram.benchmark.programs import decoders, halves, jitted, looped, trained
 from hologram.benchmark.programs.declared import Program
 
 PROGRAMS = {
     p.name: p
-    for module in (decoders, trained, halves, jitted)
+    for module in (decoders, trained, halves, jitted, looped)
     for value in vars(module).values()
     for p in (value if isinstance(value, tuple) else (value,))
     if isinstance(p, Program)

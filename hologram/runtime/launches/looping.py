@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import time
+import weakref
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -27,7 +28,7 @@ from hologram.runtime.memory.memory_pool import storage_bytes
 from hologram.runtime.memory.view import View, whole
 
 recordings = Recording.open
-FEW = 16  # turns of a first call; later ones take about as long as this, for Ctrl-C is heard between them
+FEW = 2  # turns of a first call; later ones have twice as many until they take so long: Ctrl-C is heard between them
 CALL_S = 0.05
 MOST = 1 << 40
 
@@ -55,6 +56,9 @@ class Turns:
         nbytes = [x.reach_bytes for x in self.layouts]
         self.sizes = nbytes if exact else list(map(storage_bytes, nbytes))
         self._structure = executor.bound.structure(self.assembly.plan, self.sizes)
+        for kernel in {placed.step.kernel for placed in self._structure.steps}:  # its own, as a replay's are
+            if kernel.program is not None:
+                weakref.finalize(self, executor.device.give_up, kernel).atexit = False
         self._units: dict[tuple[int, int, bool], _Unit] = {}
 
     def unit(self, first: int, turns: int, flagged: bool) -> _Unit:

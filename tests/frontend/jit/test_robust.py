@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import pickle
 from collections import OrderedDict
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -164,9 +163,11 @@ def test_dicts_of_all_kinds_are_trees(executor: hg.Executor, x: hg.Tensor) -> No
     np.testing.assert_array_equal(found["a", 1].to_numpy(), x.to_numpy() + 1)
 
 
-@dataclass
 class Held:
-    tensor: Any
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, tensor: Any) -> None:
+        self.tensor = tensor
 
 
 @pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
