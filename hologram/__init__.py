@@ -52,7 +52,7 @@ from hologram.frontend.tensor import Tensor as Tensor
 from hologram.runtime.memory.buffer import Buffer as Buffer
 
 if _typing.TYPE_CHECKING:
-    from hologram.frontend import selection as backend, ops as ops
+    from hologram.frontend import fft as fft, selection as backend, ops as ops
     from hologram.foundation import dtypes as dtypes, errors as errors
     from hologram.atlas.program import Program as Program
     from hologram.frontend.selection import (
@@ -157,7 +157,7 @@ _LAZY = {
     "is_webgpu_available": "hologram.frontend.selection",
     "validate_backend": "hologram.frontend.selection",
 }
-_MODULES = ("backend", "backends", "dtypes", "errors", "ops")
+_MODULES = ("backend", "backends", "dtypes", "errors", "fft", "ops")
 # The array API's constants, and its names of the dtypes; a star does not bring them, `bool` would hide Python's.
 _CONSTANTS = {"e": _math.e, "inf": _math.inf, "nan": _math.nan, "newaxis": None, "pi": _math.pi} | {
     dtype.numpy_name: dtype for dtype in _ALL

@@ -16,7 +16,7 @@ import hologram as hg
 from hologram.foundation import aliases
 from hologram.opset import OPERATIONS
 
-MODULES = {"backend", "backends", "dtypes", "errors", "ops"}
+MODULES = {"backend", "backends", "dtypes", "errors", "fft", "ops"}
 
 
 def test_only_public_names_are_offered() -> None:

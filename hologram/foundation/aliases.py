@@ -11,6 +11,7 @@ from types import ModuleType
 
 ALIASES = {
     "hologram.backend": "hologram.frontend.selection",
+    "hologram.fft": "hologram.frontend.fft",
     "hologram.ops": "hologram.frontend.ops",
     **{f"hologram.{name}": f"hologram.foundation.{name}" for name in ("config", "dtypes", "errors")},
     **{f"hologram.{name}": f"hologram.machine.{name}" for name in ("device", "layout", "limits", "plan")},

@@ -78,7 +78,7 @@ def _resolved(x: Any) -> Any:
         return x
     if x.is_conj():
         x = torch.ops.aten._conj_physical(x.conj())
-    return torch.neg(torch._neg_view(x)) if x.is_neg() else x
+    return torch.neg(torch.ops.aten._neg_view(x)) if x.is_neg() else x
 
 
 def _resolving(name: str, key: DispatchKey) -> Callable[..., Any]:

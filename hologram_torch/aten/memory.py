@@ -101,7 +101,7 @@ def _copy_from(source: torch.Tensor, target: torch.Tensor, non_blocking: bool = 
         _copy_from(source.conj(), target.conj())
         return target
     if target.is_neg():
-        _copy_from(torch._neg_view(source), torch._neg_view(target))
+        _copy_from(torch.ops.aten._neg_view(source), torch.ops.aten._neg_view(target))
         return target
     if is_ours(target):
         source = source.resolve_conj().resolve_neg()

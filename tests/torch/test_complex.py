@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 import torch
 
+import hologram_torch  # noqa: F401
+
 A = torch.complex(torch.linspace(-1, 2, 20).reshape(4, 5), torch.linspace(1, -0.5, 20).reshape(4, 5))
 B = torch.complex(torch.linspace(0.5, -1, 15).reshape(5, 3), torch.linspace(-1, 1, 15).reshape(5, 3))
 
@@ -77,11 +79,12 @@ def test_what_the_cpu_gives(name: str) -> None:
 
 
 def test_views_share_memory() -> None:
-    x = A.to("hologram")
+    x: Any = A.to("hologram")
     x.real.mul_(2)
     torch.view_as_real(x)[0, 0, 1] = 9
-    torch.view_as_complex(torch.view_as_real(x))[1] = 3j
-    want = A.clone()
+    whole: Any = torch.view_as_complex(torch.view_as_real(x))
+    whole[1] = 3j
+    want: Any = A.clone()
     want.real.mul_(2)
     want[0, 0] = complex(want[0, 0].real, 9)
     want[1] = 3j
@@ -150,3 +153,34 @@ def test_random_numbers() -> None:
     assert abs((x.real * x.imag).mean()) < 0.02
     y = torch.rand(1000, dtype=torch.complex64, device="hologram").cpu()
     assert 0 <= float(torch.view_as_real(y).min()) < 0.02 < 0.98 < float(torch.view_as_real(y).max()) < 1
+
+
+FOURIER: dict[str, Callable[[Any], Any]] = {
+    "fft": torch.fft.fft,
+    "of two axes": lambda x: torch.fft.fft2(x, norm="ortho"),
+    "of reals": lambda x: torch.fft.rfftn(x, dim=(0, 2)),
+    "to reals": lambda x: torch.fft.irfftn(torch.fft.rfftn(x), s=x.shape),
+    "odd and padded": lambda x: torch.fft.irfft(torch.fft.rfft(x, n=17), n=17, norm="forward"),
+    "of primes": lambda x: torch.fft.ifft(x.flatten()[:89]),
+    "hfft": torch.fft.hfft,
+    "ihfft": torch.fft.ihfft,
+    "shift": torch.fft.fftshift,
+    "stft": lambda x: torch.stft(x[0], 8, window=torch.hann_window(8, device=x.device), return_complex=True),
+    "istft": lambda x: torch.istft(
+        torch.stft(x[0], 8, window=torch.hann_window(8, device=x.device), return_complex=True), 8,
+        window=torch.hann_window(8, device=x.device),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FOURIER)
+def test_fourier_transforms(name: str) -> None:
+    x = torch.sin(torch.arange(3 * 8 * 12).reshape(3, 8, 12) * 0.7)
+    for scale in (1, 1, 2):
+        ours, theirs = (x * scale).to("hologram").requires_grad_(), (x * scale).requires_grad_()
+        found, want = FOURIER[name](ours), FOURIER[name](theirs)
+        torch.testing.assert_close(_plain(found.detach()), want.detach().resolve_conj(), rtol=1e-4, atol=1e-4)
+        found.abs().square().sum().backward()
+        want.abs().square().sum().backward()
+        assert ours.grad is not None
+        torch.testing.assert_close(ours.grad.cpu(), theirs.grad, rtol=1e-4, atol=1e-2)
