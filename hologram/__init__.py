@@ -52,7 +52,13 @@ from hologram.frontend.tensor import Tensor as Tensor
 from hologram.runtime.memory.buffer import Buffer as Buffer
 
 if _typing.TYPE_CHECKING:
-    from hologram.frontend import selection as backend, linalg as linalg, ops as ops, random as random
+    from hologram.frontend import (
+        fft as fft,
+        linalg as linalg,
+        ops as ops,
+        random as random,
+        selection as backend,
+    )
     from hologram.foundation import dtypes as dtypes, errors as errors
     from hologram.atlas.program import Program as Program
     from hologram.frontend.selection import (
@@ -456,7 +462,7 @@ _LAZY = {
     "validate_backend": "hologram.frontend.selection",
 }
 _HIDING = {"map"}  # functions that would hide Python's: a star does not bring them
-_MODULES = ("backend", "backends", "dtypes", "errors", "linalg", "ops", "random")
+_MODULES = ("backend", "backends", "dtypes", "errors", "fft", "linalg", "ops", "random")
 # The array API's constants, and its names of the dtypes; a star does not bring them, `bool` would hide Python's.
 _CONSTANTS = {"e": _math.e, "inf": _math.inf, "nan": _math.nan, "newaxis": None, "pi": _math.pi} | {
     dtype.numpy_name: dtype for dtype in _ALL

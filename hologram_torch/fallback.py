@@ -15,7 +15,7 @@ from hologram.foundation.config import Config, config
 from hologram.runtime.dispatch import deferred
 from hologram_torch.kernels.operators import name_of
 from hologram_torch.kernels.registry import register
-from hologram_torch.tensors.dtypes import host_tensor
+from hologram_torch.tensors.dtypes import DTYPES, host_tensor
 from hologram_torch.tensors.memory import hologram_tensor, is_ours
 
 VARIABLE = Config.torch_fallback.variable
@@ -48,9 +48,6 @@ def allowed() -> bool:
 def unknown(overload: Any, *args: Any, **kwargs: Any) -> Any:
     """Any operator without a kernel."""
     name = name_of(overload)
-    mine = [x for x in pytree.tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
-    if any(x.dtype.is_complex for x in mine):
-        raise TypeError(f"hologram, {name}: complex numbers are not supported")
     kind = _not_here(overload, args, kwargs)
     if kind is not None:
         raise NotImplementedError(
@@ -71,8 +68,9 @@ def _not_here(overload: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> s
     except (RuntimeError, TypeError, NotImplementedError):
         return None
     tensors = [x for x in pytree.tree_leaves(results) if isinstance(x, torch.Tensor)]
-    if any(x.dtype.is_complex for x in tensors):
-        return "complex numbers"
+    lacking = next((x.dtype for x in tensors if x.dtype.is_complex and x.dtype not in DTYPES), None)
+    if lacking is not None:
+        return f"of {lacking}"
     return "sparse tensors" if any(x.layout != torch.strided for x in tensors) else None
 
 

@@ -18,7 +18,7 @@ from hologram.opset.forms.expression import Expression
 from hologram.opset.forms.operation import Operation, Sample
 from hologram.opset.forms.row import Row
 
-BOUNDED = settings(deadline=None, max_examples=25, suppress_health_check=list(HealthCheck))
+BOUNDED = settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow])
 EACH = pytest.mark.parametrize("dtype", COMPLEX, ids=str)
 
 
@@ -64,7 +64,7 @@ def test_parts_of_views_and_what_is_computed_in_place(executor: hg.Executor) -> 
     z[1::2, ::-3][0].imag = 5
     np.testing.assert_array_equal(x.to_numpy(), z)
     np.testing.assert_array_equal((x.T.real + x.T.imag).to_numpy(), z.T.real + z.T.imag)
-    np.testing.assert_allclose(hg.sum(x.real, axis=0).to_numpy(), z.real.sum(0), rtol=1e-5)
+    np.testing.assert_allclose(hg.sum(x.real, axis=0).to_numpy(), z.real.sum(0), rtol=1e-5, atol=1e-5)
 
 
 def test_parts_that_do_not_lie_as_numbers_do_are_copied(executor: hg.Executor) -> None:

@@ -17,7 +17,7 @@ from hologram.foundation import aliases
 from hologram.frontend.numpy_names.aliases import ALIASES
 from hologram.opset import OPERATIONS
 
-MODULES = {"backend", "backends", "dtypes", "errors", "linalg", "ops", "random"}
+MODULES = {"backend", "backends", "dtypes", "errors", "fft", "linalg", "ops", "random"}
 
 
 def test_only_public_names_are_offered() -> None:

@@ -36,7 +36,7 @@ def number(value: Any, d: DType) -> Array:
         return narrow(np.array(value, np.complex128 if d.is_complex else np.float64), d)
 
 
-def identity(opcode: Opcode, d: DType) -> complex | bool:
+def identity(opcode: Opcode, d: DType) -> Any:
     """What a reduction of no elements gives."""
     if opcode in (Opcode.REDUCE_ADD, Opcode.REDUCE_MUL):
         return d.python(opcode is Opcode.REDUCE_MUL)

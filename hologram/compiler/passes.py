@@ -74,7 +74,7 @@ class Trial:
     """Arguments that a program is tried on, by name."""
 
     buffers: Mapping[str, Any]  # arrays; one array under two names is one memory
-    scalars: Mapping[str, Number | complex]
+    scalars: Mapping[str, Any]
     grid: tuple[int, ...]
 
 

@@ -12,6 +12,7 @@ from types import ModuleType
 ALIASES = {
     "hologram.backend": "hologram.frontend.selection",
     "hologram.linalg": "hologram.frontend.linalg",
+    "hologram.fft": "hologram.frontend.fft",
     "hologram.ops": "hologram.frontend.ops",
     "hologram.random": "hologram.frontend.random",
     **{f"hologram.{name}": f"hologram.foundation.{name}" for name in ("config", "dtypes", "errors")},

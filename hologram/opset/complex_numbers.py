@@ -69,7 +69,7 @@ def _turned(cotangent, x):
 @numpy_elementwise(types=types.angular, dtypes=FLOATS + COMPLEX, ulp=4, looser=(QUOTIENT,), aten=("angle",),
                    gradient={"x": _turned})  # fmt: skip
 def angle(x):
-    """The angle in radians, in [-pi, pi]; of a real number 0 or pi."""
+    """The angle in radians, in [-pi, pi]; of a real number 0 or pi, by its sign."""
     return angle_of(x)
 
 
@@ -77,7 +77,7 @@ def angle_of(x: Value) -> Value:
     """See angle."""
     if x.dtype.is_complex:
         return functions.atan2(atlas.imag(x), atlas.real(x))
-    return select(x < 0.0, np.pi, select(x == x, 0.0, x))
+    return select(x == x, select(functions.signbit(x), np.pi, x.builder.constant(0.0, x.dtype)), x)
 
 
 _PAIRS = cases(((5, 2), {}), ((2,), {}), ((3, 0, 2), {}), ((2, 3, 2), {}))

@@ -271,10 +271,12 @@ def sqrt(x):
     return atlas.sqrt(x)
 
 
-@elementwise(types=types.floating, reference=lambda x: 1 / np.sqrt(x), samples=unary(), ulp=2, aten=("rsqrt",),
-             looser=(POLYNOMIAL,))  # fmt: skip
+@elementwise(types=types.floating, dtypes=INEXACT, reference=lambda x: 1 / np.sqrt(x), ulp=2, aten=("rsqrt",),
+             samples=lambda rng, d: unary(special=not d.is_complex)(rng, d), looser=(POLYNOMIAL,))  # fmt: skip
 def rsqrt(x):
     """1 / sqrt(x)."""
+    if x.dtype.is_complex:
+        return 1.0 / atlas.sqrt(x)
     return atlas.rsqrt(x)
 
 

@@ -24,6 +24,8 @@ PROMOTIONS: dict[Any, Promotes] = {  # by the declaration's rule
     types.same: Promotes(Promotion.DEFAULT),
     types.number: Promotes(Promotion.DEFAULT),
     types.integer: Promotes(Promotion.DEFAULT),
+    types.magnitude: Promotes(Promotion.DEFAULT),
+    types.angular: Promotes(Promotion.INT_TO_FLOAT),
     types.floating: Promotes(Promotion.INT_TO_FLOAT),
     types.comparison: Promotes(Promotion.ALWAYS_BOOL),
     types.choice: Promotes(Promotion.DEFAULT, first=1),

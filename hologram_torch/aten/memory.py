@@ -98,14 +98,21 @@ register("empty_strided", _empty_strided, recorded=True)
 
 def _copy_from(source: torch.Tensor, target: torch.Tensor, non_blocking: bool = False) -> torch.Tensor:
     """Copies into a tensor, converting and broadcasting: within a device, between devices, to and from the host."""
+    if target.is_conj():  # bits of both, which nobody has resolved
+        _copy_from(source.conj(), target.conj())
+        return target
+    if target.is_neg():
+        _copy_from(torch.ops.aten._neg_view(source), torch.ops.aten._neg_view(target))
+        return target
     if is_ours(target):
+        source = source.resolve_conj().resolve_neg()
         refuse_overlap("copy_", [target], [source])
         if not target.numel():  # where there is nothing to copy shapes matter all the same
             _refuse_others(source, target)
             return target
         _into(hologram_tensor(target), source)
     else:
-        tensor = hologram_tensor(source)
+        tensor = hologram_tensor(source.resolve_conj().resolve_neg())
         _known(tensor, "copy to the host")
         unread.read(tensor.executor)
         if _alike(target, source):
@@ -139,7 +146,9 @@ def _into(target: Tensor, source: torch.Tensor) -> None:
             return
         array = tensor.to_numpy()
     elif _beside(source, target):
-        move_to_device_of = target.executor.from_dlpack(source.detach().resolve_neg(), copy=None)
+        move_to_device_of = target.executor.from_dlpack(
+            source.detach().resolve_conj().resolve_neg(), copy=None
+        )
         target.executor.copy(move_to_device_of, target)
         # Whoever copied may write to the source at once, on that stream.
         target.executor.device.hand_over(_stream(source.device))

@@ -46,8 +46,8 @@ def power_of(base: bool | int | float, exponent: Tensor) -> Tensor:
     return hg.pow(scalar(exponent, base), exponent)
 
 
-def _to_the(x: Tensor, exponent: bool | int | float) -> Tensor:
-    if not x.dtype.is_float and exponent < 0:
+def _to_the(x: Tensor, exponent: Any) -> Tensor:
+    if not x.dtype.is_inexact and exponent < 0:
         raise RuntimeError("Integers to negative integer powers are not allowed.")
     return hg.pow(x, exponent)
 
@@ -166,6 +166,8 @@ def signbit(x: Any) -> Any:
 
 @implements("angle", promotes=FLOAT)
 def angle(x: Any) -> Any:
+    if x.dtype.is_complex:
+        return hg.angle(x)
     return hg.where(hg.less(x, 0.0), math.pi, hg.where(hg.isnan(x), x, 0.0))
 
 

@@ -12,7 +12,7 @@ from hologram_torch.tensors.dtypes import torch_dtype
 
 def scaled(x: Any, factor: Any) -> Any:
     """x * factor, itself for 1; integers take the factor's integer part."""
-    factor = factor if x.dtype.is_float else int(factor)
+    factor = factor if x.dtype.is_inexact else int(factor)
     return x if factor == 1 else hg.multiply(x, factor)
 
 
@@ -70,8 +70,14 @@ def addmm(x: Any, a: Any, b: Any, beta: Any = 1, alpha: Any = 1) -> Any:
     return plus(hg.matmul(a, b), x, beta, alpha)
 
 
-@implements("dot", "vdot", by_class=True)
+@implements("dot", by_class=True)
 def dot(x: Any, y: Any) -> Any:
+    alike(x, y)
+    return hg.sum(hg.multiply(x, y), dtype=x.dtype) if x.dtype.is_complex else hg.vecdot(x, y)
+
+
+@implements("vdot", by_class=True)
+def vdot(x: Any, y: Any) -> Any:
     alike(x, y)
     return hg.vecdot(x, y)
 

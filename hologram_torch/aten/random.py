@@ -47,6 +47,18 @@ def _computed(like: torch.Tensor) -> DType:
     return dtypes.f64 if like.dtype == torch.float64 else dtypes.f32
 
 
+def _normal_parts(x: torch.Tensor, mean: float = 0.0, std: float = 1.0, **rest: Any) -> torch.Tensor:
+    """Each part has half of the variance."""
+    return x.normal_(mean, std * math.sqrt(0.5), **rest)
+
+
+# What of a complex tensor the numbers are that its parts are.
+OF_PARTS: dict[str, Callable[..., torch.Tensor]] = {
+    "uniform_": torch.Tensor.uniform_,
+    "normal_": _normal_parts,
+}
+
+
 def filled(
     name: str, check: Callable[..., str | None]
 ) -> Callable[[Callable[..., Tensor]], Callable[..., Any]]:
@@ -54,6 +66,9 @@ def filled(
 
     def declare(drawn: Callable[..., Tensor]) -> Callable[..., Any]:
         def kernel(x: torch.Tensor, *args: Any, generator: Generator = None, **named: Any) -> torch.Tensor:
+            if x.is_complex() and name in OF_PARTS:
+                OF_PARTS[name](torch.view_as_real(x), *args, generator=generator, **named)
+                return x
             wrong = check(x, *args, *named.values())
             if wrong is not None:
                 kind = NotImplementedError if wrong == _floats(x) else RuntimeError

@@ -72,7 +72,7 @@ def aminmax(x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
 
 
 def _settings(x: Any, dim: Any, correction: float | None, keepdim: bool) -> dict[str, Any]:
-    if not x.dtype.is_float:
+    if not x.dtype.is_inexact:
         raise RuntimeError(
             f"hologram: std and var only support floating point and complex dtypes, got {x.dtype}"
         )
@@ -136,6 +136,7 @@ def logcumsumexp(x: Any, dim: int) -> Any:
 def vector_norm(x: Any, ord: float = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """Computed in f32 at least, whose squares do not overflow where those of 16 bits do."""
     x = x if dtype is None else x.astype(dtype, copy=False)
+    x = hg.abs(x) if x.dtype.is_complex else x
     return norm(x.astype("f32") if x.dtype.bits == 16 else x, float(ord), axes_of(x, dim), keepdim)
 
 

@@ -37,7 +37,8 @@ MAX_SIGNATURES = 4096  # of one operator
 # Of dtypes, in PyTorch's messages; the others' are NumPy's.
 _SPOKEN = {
     "f32": "Float", "f16": "Half", "bf16": "BFloat16", "f64": "Double", "i8": "Char", "i16": "Short", "i32": "Int",
-    "i64": "Long", "u8": "Byte", "u16": "UInt16", "u32": "UInt32", "u64": "UInt64",
+    "i64": "Long", "u8": "Byte", "u16": "UInt16", "u32": "UInt32", "u64": "UInt64", "c64": "ComplexFloat",
+    "c128": "ComplexDouble",
 }  # fmt: skip
 NAMES = {theirs: _SPOKEN.get(d.name) or d.numpy_name.capitalize() for theirs, d in DTYPES.items()}
 
@@ -259,7 +260,7 @@ class Kernel:
             for k, a in enumerate(args)
             if k >= first
             and k in self._promoted
-            and isinstance(a, (torch.Tensor, int, float))
+            and isinstance(a, (torch.Tensor, int, float, complex))
             and _takes_part(a)
         ]
         boolean = self.promotes.kind is Promotion.ALWAYS_BOOL
@@ -301,7 +302,7 @@ class Kernel:
             if (
                 isinstance(result, Tensor)
                 and layout is not None
-                and result.dtype.is_float > layout.dtype.is_float
+                and result.dtype.is_float > layout.dtype.is_inexact
             ):
                 name = NAMES[torch_dtype(layout.dtype)]
                 raise self.refusal(UnsupportedDType(f"not implemented for '{name}'"))

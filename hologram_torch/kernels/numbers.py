@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from typing import Any
 
 import torch
 
@@ -12,7 +13,7 @@ from hologram.frontend.tensor import Tensor
 from hologram_torch.tensors.dtypes import torch_dtype
 
 
-def converted(value: bool | int | float, dtype: DType) -> bool | int | float:
+def converted(value: Any, dtype: DType) -> Any:
     """A number as PyTorch converts it: integers wrap round, fractions are cut off."""
     if not dtype.is_integer:
         return dtype.python(value)
@@ -25,16 +26,17 @@ def bounds(dtype: DType) -> tuple[float, float]:
     """The numbers between which a dtype holds all, but for their fractions."""
     if dtype.kind == "bool":
         return -math.inf, math.inf
-    return (-dtype.largest, dtype.largest) if dtype.is_float else (dtype.lowest, dtype.highest)
+    part = dtype.part
+    return (-part.largest, part.largest) if part.is_float else (dtype.lowest, dtype.highest)
 
 
 def is_within(value: bool | int | float, dtype: DType) -> bool:
     """Whether it is certain that PyTorch finds no fault with a number for an element of a dtype."""
     low, high = bounds(dtype)
-    return low <= value <= high or (dtype.is_float and (math.isinf(value) or math.isnan(value)))
+    return low <= value <= high or (dtype.is_inexact and (math.isinf(value) or math.isnan(value)))
 
 
-def element(value: bool | int | float, like: Tensor) -> bool | int | float:
+def element(value: Any, like: Tensor) -> Any:
     """A number as PyTorch writes it to a tensor; raises RuntimeError where it refuses to.
 
     It is less strict with one element than with more.
@@ -44,6 +46,6 @@ def element(value: bool | int | float, like: Tensor) -> bool | int | float:
     return converted(value, like.dtype)
 
 
-def scalar(x: Tensor, value: bool | int | float) -> Tensor:
+def scalar(x: Tensor, value: Any) -> Tensor:
     """A number as a tensor without axes, of the dtype of another and beside it."""
     return x.executor.full((), converted(value, x.dtype), x.dtype)

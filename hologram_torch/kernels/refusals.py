@@ -48,7 +48,7 @@ def with_tensors(overload: OpOverload, args: Sequence[Any]) -> list[Any]:
         return list(args)
     operands = []
     for a, argument in zip(args, overload._schema.arguments, strict=False):
-        if isinstance(a, (bool, int, float)) and str(argument.type) == "Tensor":
+        if isinstance(a, (bool, int, float, complex)) and str(argument.type) == "Tensor":
             own = torch.result_type(like, a)
             a = torch.tensor(a, dtype=own if own == like.dtype else None, device="meta")
         operands.append(a)
@@ -88,7 +88,7 @@ def of_numbers(
 
 
 def _one(x: Any) -> Any:
-    return type(x)(1) if isinstance(x, (int, float)) else x
+    return type(x)(1) if isinstance(x, (int, float, complex)) else x
 
 
 def results(overload: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
@@ -109,7 +109,9 @@ def of_signature(overload: OpOverload, args: Sequence[Any], kwargs: Mapping[str,
     """The error for dtypes or shapes of the kinds that PyTorch's kernels without elements are not strict about."""
     tensors = [x for x in pytree.tree_leaves(args) if isinstance(x, torch.Tensor)]
     # Integers and bools mean less to operators.
-    whole = bool(tensors) and not tensors[0].dtype.is_floating_point
+    whole = (
+        bool(tensors) and not tensors[0].dtype.is_floating_point
+    )  # nor do complex numbers to those of an order
     empty = not all(x.numel() for x in tensors)  # an axis without elements has no largest one
     error = of_arguments(overload, args, kwargs) if whole or empty else None
     # Whatever the elements are, it is about dtypes.

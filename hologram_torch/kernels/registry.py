@@ -34,10 +34,15 @@ def register(name: str, function: Callable[..., Any], recorded: bool = False) ->
     _register(name, quick(kernel, -1) if recorded else kernel)
 
 
-def _register(name: str, function: Callable[..., Any]) -> None:
+def _register(name: str, function: Callable[..., Any], key: str = KEY, **how: Any) -> None:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Warning only once for all operators", UserWarning)
-        library.impl(name, function, KEY)
+        library.impl(name, function, key, **how)
+
+
+def override(name: str, function: Callable[..., Any], key: str) -> None:
+    """Makes a function, of the keys and the arguments, what PyTorch calls for an operator at another key of its own."""
+    _register(name, function, key, with_keyset=True)
 
 
 def add(
@@ -82,6 +87,7 @@ def _over(operation: Operation | None, compute: Callable[..., Any]) -> Callable[
 
     def over(x: Any, *operands: Any, **settings: Any) -> Any:
         alone = not settings and len(operands) + 1 == len(operation.operands)
+        alone = alone and not any(isinstance(y, complex) for y in operands)
         apart = alone and not operation.composite and not deferred() and 0 not in x.layout.strides
         if apart and x.executor._update(operation, (x, *operands), x):
             return x

@@ -7,9 +7,8 @@ from typing import Any
 
 import torch
 
-from hologram.foundation.errors import UnsupportedDType
 from hologram.frontend.tensor import Tensor
-from hologram_torch.kernels.errors import refusal
+from hologram.runtime.launches.validation import cache_key
 from hologram_torch.tensors.dtypes import dtype_of
 from hologram_torch.tensors.memory import hologram_tensor
 
@@ -36,16 +35,12 @@ class Taken:
             self.key.append(len(x))
             return [self.of(item, is_number) for item in x]
         self.key.append(type(x))
-        if not is_number:
+        if isinstance(x, complex):
+            self.key.append(cache_key(x))
+        elif not is_number:
             self.key.append(x)
             if isinstance(x, torch.dtype):
                 return dtype_of(x)
-        return self._real(x)
-
-    def _real(self, x: Any) -> Any:
-        """The argument, unless it is a complex number; not as a TypeError, which PyTorch's operators hide."""
-        if isinstance(x, complex):
-            raise refusal(self.name, UnsupportedDType(f"complex numbers are not supported, got {x!r}"))
         return x
 
     def written(self, x: torch.Tensor) -> None:
@@ -80,7 +75,10 @@ class Taken:
         if x.device.type != "cpu" or x.ndim:
             raise self._apart(x)
         self.key += ("host", x.dtype)
-        return self._real(x.item())
+        number = x.item()
+        if isinstance(number, complex):
+            self.key.append(cache_key(number))
+        return number
 
     def _apart(self, x: torch.Tensor) -> RuntimeError:
         first = f"hologram:{self.index}" if self.index is not None else "a device of hologram"

@@ -19,7 +19,7 @@ TORCH_DTYPES: dict[DType, torch.dtype] = {own: theirs for theirs, own in DTYPES.
 
 
 def dtype_of(dtype: torch.dtype) -> DType:
-    """hologram's name of a dtype; raises UnsupportedDType (a TypeError) for complex numbers and quantised ones."""
+    """hologram's name of a dtype; raises UnsupportedDType (a TypeError) for complex32 and quantised ones."""
     ours = DTYPES.get(dtype)
     if ours is None:
         raise UnsupportedDType(
@@ -34,10 +34,10 @@ def torch_dtype(dtype: DType) -> torch.dtype:
 
 
 def host_array(tensor: torch.Tensor) -> Any:
-    """A NumPy view of a tensor on the host; a copy where it has lazy negations."""
+    """A NumPy view of a tensor on the host; a copy where it has lazy negations or conjugates."""
     if tensor.ndim > MOST_AXES:
         raise RuntimeError(f"hologram: tensors of up to {MOST_AXES} axes are supported, got {tensor.ndim}")
-    plain = tensor.detach().resolve_neg()
+    plain = tensor.detach().resolve_conj().resolve_neg()
     dtype = DTYPES.get(tensor.dtype)
     if dtype is not None and dtype.is_foreign:
         return plain.view(TORCH_DTYPES[dtype.unsigned]).numpy().view(dtype.numpy)

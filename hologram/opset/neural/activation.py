@@ -11,6 +11,7 @@ from hologram.atlas.builder import select
 from hologram.foundation.dtypes import INEXACT, NUMBERS, f32
 from hologram.opset.forms import types
 from hologram.opset.forms.accuracy import QUOTIENT
+from hologram.opset.forms.holomorphic import holomorphic
 from hologram.opset.forms.map import elementwise
 from hologram.opset.forms.numpy_elementwise import numpy_elementwise
 from hologram.opset.forms.samples import unary
@@ -25,16 +26,21 @@ def relu(x):
 
 
 def _sigmoid_reference(x):
+    if np.iscomplexobj(x):
+        return 1 / (1 + np.exp(-x))
     return np.where(
         x < 0, np.exp(np.minimum(x, 0)) / (1 + np.exp(np.minimum(x, 0))), 1 / (1 + np.exp(-np.maximum(x, 0)))
     )
 
 
-@elementwise(types=types.floating, reference=_sigmoid_reference, samples=unary(-20, 20), ulp=4, aten=("sigmoid",),
-             gradient={"x": lambda cotangent, result: cotangent * result * (1.0 - result)},
-             looser=(QUOTIENT,))  # fmt: skip
+@elementwise(types=types.floating, dtypes=INEXACT, reference=_sigmoid_reference, ulp=4, aten=("sigmoid",),
+             samples=lambda rng, d: unary(-20, 20, special=not d.is_complex)(rng, d),
+             gradient={"x": holomorphic(lambda cotangent, result: cotangent * result * (1.0 - result))},
+             parts_ulp=32, looser=(QUOTIENT,))  # fmt: skip
 def sigmoid(x):
     """1 / (1 + exp(-x))."""
+    if x.dtype.is_complex:
+        return 1.0 / (1.0 + atlas.exp(-x))
     # exp(-|x|) never overflows: below 0 the same quotient is written as e / (1 + e).
     e = atlas.exp(-atlas.absolute(x))
     return select(x < 0.0, e, 1.0) / (1.0 + e)

@@ -96,6 +96,8 @@ def cache_key(value: Any) -> Any:
         return (float, value) if value.is_integer() else value
     if isinstance(value, (list, tuple)):
         return tuple(map(cache_key, value))
+    if isinstance(value, complex):
+        return complex, cache_key(value.real), cache_key(value.imag)
     return value
 
 

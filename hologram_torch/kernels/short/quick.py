@@ -83,6 +83,8 @@ def take(
         elif kind is float:
             floats.append(x)
             key.append(kind if told else (kind, cache_key(x)))
+        elif kind is complex:
+            key.append(cache_key(x))
         elif kind is list or kind is tuple:
             key.append((kind, len(x)))
             take(x, told, key, sources, blocks, places, floats)

@@ -13,7 +13,7 @@ import hologram as hg
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType
 
-# Without fft and matrix decompositions.
+# Without matrix decompositions; fft is a module of its own.
 STANDARD = """
 __array_api_version__ __array_namespace_info__ abs acos acosh add all any arange argmax argmin argsort asarray
 asin asinh astype atan atan2 atanh bitwise_and bitwise_invert bitwise_left_shift bitwise_or

@@ -1,0 +1,307 @@
+"""hg.fft: discrete Fourier transforms, named and parametrised as in the array API, of any length.
+
+Lengths without prime factors above 13 are passes of small transforms (opset/fourier.py); others are a convolution of a
+length that is (Bluestein, A linear filtering approach to the computation of the discrete Fourier transform, 1970).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from hologram.foundation.bounded_caches import FIFOCache
+from hologram.foundation.dtypes import DType, dtype, f32, f64, i64
+from hologram.foundation.errors import ShapeError, UnsupportedDType
+from hologram.frontend import tensor as tensors
+from hologram.frontend.array_api.creation import asarray
+from hologram.frontend.default import executor_of
+from hologram.frontend.tensor import Tensor
+from hologram.machine.axes import normalize_axes, normalize_axis, whole
+from hologram.opset import arrange, complex_numbers, creation, fourier, movement
+from hologram.opset import math as arithmetic
+from hologram.runtime.dispatch import traced_by
+
+__all__ = [
+    "fft",
+    "fftfreq",
+    "fftn",
+    "fftshift",
+    "hfft",
+    "ifft",
+    "ifftn",
+    "ifftshift",
+    "ihfft",
+    "irfft",
+    "irfftn",
+    "rfft",
+    "rfftfreq",
+    "rfftn",
+]
+
+NORMS = ("backward", "ortho", "forward")
+MOST_TABLES = 64
+_tables: WeakKeyDictionary[Any, FIFOCache[Any, Tensor]] = WeakKeyDictionary()  # constants, by executor
+
+
+def fft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+    """The discrete Fourier transform along an axis, of which n elements are taken, zeros behind those that are there.
+
+    `norm` says where the division by n stands: in the inverse ("backward"), here ("forward"), or its root in both
+    ("ortho"). Raises ShapeError for n below 1, ValueError for another norm.
+    """
+    return _complex("fft", x, n, axis, norm, inverse=False)
+
+
+def ifft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+    """The inverse of fft."""
+    return _complex("ifft", x, n, axis, norm, inverse=True)
+
+
+def fftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Tensor:
+    """fft along several axes (all, if none is named), of the sizes `s`."""
+    return _along("fftn", fft, x, s, axes, norm)
+
+
+def ifftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Tensor:
+    """The inverse of fftn."""
+    return _along("ifftn", ifft, x, s, axes, norm)
+
+
+def rfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+    """fft of real numbers: its first n // 2 + 1 elements, whose conjugates the others are."""
+    x = _real("rfft", x)
+    x, n, k = _sized("rfft", x, n, axis)
+    spectrum = _of_reals(_last(x, k), n)
+    return _scaled(spectrum, "rfft", n, norm, inverse=False).transpose(k, -1)
+
+
+def irfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+    """The inverse of rfft, n real numbers; 2 (m - 1) of m elements, if n is not named."""
+    x = _made_complex("irfft", x)
+    k = normalize_axis(axis, x.ndim, "irfft")
+    n = 2 * (x.shape[k] - 1) if n is None else whole(n, "irfft: n")
+    if n < 1:
+        raise ShapeError(f"irfft: n must be at least 1, got {n}")
+    x, _, k = _sized("irfft", x, n // 2 + 1, axis)
+    numbers = _to_reals(_last(x, k), n)
+    return _scaled(numbers, "irfft", n, norm, inverse=True).transpose(k, -1)
+
+
+def rfftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Tensor:
+    """fftn of real numbers: rfft along the last of the axes, then fft along the others."""
+    x = _real("rfftn", x)
+    sizes, order = _axes("rfftn", x, s, axes)
+    x = rfft(x, n=sizes[-1], axis=order[-1], norm=norm)
+    for n, axis in zip(sizes[:-1], order[:-1], strict=True):
+        x = fft(x, n=n, axis=axis, norm=norm)
+    return x
+
+
+def irfftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Tensor:
+    """The inverse of rfftn."""
+    x = _made_complex("irfftn", x)
+    sizes, order = _axes("irfftn", x, s, axes)
+    for n, axis in zip(sizes[:-1], order[:-1], strict=True):
+        x = ifft(x, n=n, axis=axis, norm=norm)
+    last = sizes[-1] if s is not None else None
+    return irfft(x, n=last, axis=order[-1], norm=norm)
+
+
+def hfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+    """fft, which is real, of what is conjugate about its middle, given by its first half."""
+    _check_norm("hfft", norm)
+    return irfft(complex_numbers.conj(_made_complex("hfft", x)), n=n, axis=axis, norm=_swapped(norm))
+
+
+def ihfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+    """The inverse of hfft."""
+    _check_norm("ihfft", norm)
+    return complex_numbers.conj(rfft(x, n=n, axis=axis, norm=_swapped(norm)))
+
+
+def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
+    """The frequencies of fft's elements, in cycles per unit of the distance `d` of samples."""
+    n = _length("fftfreq", n)
+    k = creation.arange(executor_of(device), 0, n, dtype=i64)
+    return _frequencies("fftfreq", arithmetic.subtract(k, (k >= (n + 1) // 2).astype(i64) * n), n, d, dtype)
+
+
+def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
+    """The frequencies of rfft's elements."""
+    n = _length("rfftfreq", n)
+    return _frequencies(
+        "rfftfreq", creation.arange(executor_of(device), 0, n // 2 + 1, dtype=i64), n, d, dtype
+    )
+
+
+def fftshift(x: Any, /, *, axes: Any = None) -> Tensor:
+    """The elements turned so that frequency 0 stands in the middle."""
+    return _shifted("fftshift", asarray(x), axes, lambda n: n // 2)
+
+
+def ifftshift(x: Any, /, *, axes: Any = None) -> Tensor:
+    """The inverse of fftshift."""
+    return _shifted("ifftshift", asarray(x), axes, lambda n: -(n // 2))
+
+
+# What they are given.
+
+
+def _made_complex(who: str, x: Any) -> Tensor:
+    x = asarray(x)
+    return x if x.dtype.is_complex else _real(who, x).astype(x.dtype.complex)
+
+
+def _real(who: str, x: Any) -> Tensor:
+    x = asarray(x)
+    if x.dtype.is_complex:
+        raise UnsupportedDType(f"{who}: real numbers are needed, got {x.dtype}")
+    return x.astype(f64 if x.dtype is f64 else f32, copy=False)
+
+
+def _length(who: str, n: Any) -> int:
+    n = whole(n, f"{who}: n")
+    if n < 1:
+        raise ShapeError(f"{who}: n must be at least 1, got {n}")
+    return n
+
+
+def _sized(who: str, x: Tensor, n: int | None, axis: int) -> tuple[Tensor, int, int]:
+    """The first n elements along an axis, zeros behind them; n, and the axis counted from the front."""
+    k = normalize_axis(axis, x.ndim, who)
+    n = x.shape[k] if n is None else whole(n, f"{who}: n")
+    if n < 1:
+        raise ShapeError(f"{who}: n must be at least 1, got {n}")
+    if n < x.shape[k]:
+        x = x.narrow(k, 0, n)
+    elif n > x.shape[k]:
+        x = movement.pad(
+            x, padding=tuple((0, n - x.shape[k] if j == k else 0) for j in range(x.ndim)), value=0.0
+        )
+    return x, n, k
+
+
+def _axes(who: str, x: Tensor, s: Any, axes: Any) -> tuple[Sequence[int | None], Sequence[int]]:
+    """The sizes along axes, and these."""
+    if axes is None:
+        order = tuple(range(x.ndim)) if s is None else tuple(range(x.ndim - len(s), x.ndim))
+    else:
+        given = axes if isinstance(axes, (tuple, list)) else (axes,)
+        order = tuple(normalize_axis(a, x.ndim, who) for a in given)
+    sizes = [None] * len(order) if s is None else list(s)
+    if len(sizes) != len(order) or not order:
+        raise ShapeError(f"{who}: a size for each of some axes is needed, got s={s} and axes={axes}")
+    return [None if n == -1 else n for n in sizes], order
+
+
+def _along(who: str, one: Any, x: Any, s: Any, axes: Any, norm: str) -> Tensor:
+    x = _made_complex(who, x)
+    for n, axis in zip(*_axes(who, x, s, axes), strict=True):
+        x = one(x, n=n, axis=axis, norm=norm)
+    return x
+
+
+def _last(x: Tensor, axis: int) -> Tensor:
+    """The axis exchanged with the last one."""
+    return x.transpose(axis, -1)
+
+
+# What is computed, along the last axis.
+
+
+def _complex(who: str, x: Any, n: int | None, axis: int, norm: str, *, inverse: bool) -> Tensor:
+    _check_norm(who, norm)
+    x, n, k = _sized(who, _made_complex(who, x), n, axis)
+    spectrum = transformed(_last(x, k), inverse)
+    return _scaled(spectrum, who, n, norm, inverse=inverse).transpose(k, -1)
+
+
+def transformed(x: Tensor, inverse: bool) -> Tensor:
+    """The transform along the last axis, of any length, without a division."""
+    n = x.shape[-1]
+    if n < 2 or fourier.radices(n) is not None:
+        return fourier.transform(x, _table(x, "roots", max(n, 1)), inverse=inverse)
+    size = 1 << (2 * n - 2).bit_length()
+    chirp, spectrum = (_table(x, f"{name} {inverse}", n) for name in ("chirp", "spectrum"))
+    padding = tuple((0, 0) for _ in x.shape[:-1])
+    long = movement.pad(x * chirp, padding=(*padding, (0, size - n)), value=0.0)
+    roots = _table(x, "roots", size)
+    product = fourier.transform(fourier.transform(long, roots) * spectrum, roots, inverse=True)
+    return product.narrow(-1, 0, n) * chirp
+
+
+def _table(x: Tensor, kind: str, n: int) -> Tensor:
+    """Constants for a length, kept with the executor: they are its own also while a function is traced."""
+    known = _tables.setdefault(x.executor, FIFOCache(MOST_TABLES))
+    key = (kind, n, x.dtype)
+    if key not in known:
+        with traced_by(None):
+            known.keep(key, tensors.constant(x.executor, _constants(kind, n, x.dtype)))
+    return known[key]
+
+
+def _constants(kind: str, n: int, element: DType) -> np.ndarray:
+    name, _, inverse = kind.partition(" ")
+    if name == "roots":
+        return fourier.roots(n, element)
+    k = np.arange(n, dtype=np.int64)
+    chirp = fourier.roots(2 * n, dtype("c128"))[k * k % (2 * n)]
+    chirp = chirp.conj() if inverse == "True" else chirp
+    if name == "chirp":
+        return chirp.astype(element.numpy)
+    size = 1 << (2 * n - 2).bit_length()
+    around = np.zeros(size, np.complex128)
+    around[:n] = chirp.conj()
+    around[size - n + 1 :] = chirp[:0:-1].conj()
+    return (np.fft.fft(around) / size).astype(element.numpy)
+
+
+def _of_reals(x: Tensor, n: int) -> Tensor:
+    """The first n // 2 + 1 elements of the transform of real numbers."""
+    if n % 2 or x.executor.differentiated:
+        return transformed(x.astype(x.dtype.complex), False).narrow(-1, 0, n // 2 + 1)
+    pairs = complex_numbers.view_as_complex(x.contiguous().reshape(*x.shape[:-1], n // 2, 2))
+    halves = transformed(pairs, False)
+    return fourier.split_spectrum(halves, _table(halves, "roots", n))
+
+
+def _to_reals(x: Tensor, n: int) -> Tensor:
+    """The n real numbers whose transform begins with these n // 2 + 1 elements, times n."""
+    if n % 2 or x.executor.differentiated:
+        rest = x.narrow(-1, 1, n - x.shape[-1]) if n > 1 else x.narrow(-1, 0, 0)
+        whole_ = movement.concat([x, complex_numbers.conj(rest.slice(-1, None, None, -1))], axis=-1)
+        return transformed(whole_, True).real
+    pairs = transformed(fourier.joined_spectrum(x, _table(x, "roots", n)), True)
+    return complex_numbers.view_as_real(pairs).reshape(*x.shape[:-1], n)
+
+
+def _check_norm(who: str, norm: Any) -> None:
+    if norm not in NORMS:
+        raise ValueError(f"{who}: norm must be one of {', '.join(NORMS)}, got {norm!r}")
+
+
+def _scaled(x: Tensor, who: str, n: int, norm: str, *, inverse: bool) -> Tensor:
+    _check_norm(who, norm)
+    if norm == "ortho":
+        return x * (1.0 / math.sqrt(n))
+    return x * (1.0 / n) if (norm == "backward") is inverse else x
+
+
+def _swapped(norm: str) -> str:
+    return {"backward": "forward", "forward": "backward"}.get(norm, norm)
+
+
+def _frequencies(who: str, k: Tensor, n: int, d: float, wanted: Any) -> Tensor:
+    element = f32 if wanted is None else dtype(wanted)
+    if not element.is_float:
+        raise UnsupportedDType(f"{who}: a float dtype is needed, got {element}")
+    return k.astype(element) * (1.0 / (n * d))
+
+
+def _shifted(who: str, x: Tensor, axes: Any, by: Any) -> Tensor:
+    chosen = normalize_axes(axes, x.ndim, who)
+    return arrange.roll(x, shift=tuple(by(x.shape[k]) for k in chosen), axis=chosen) if chosen else x

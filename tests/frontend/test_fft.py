@@ -1,0 +1,169 @@
+"""hg.fft against NumPy's transforms in double precision."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hologram as hg
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import DType
+from hologram.opset.fourier import radices, roots
+
+LENGTHS = [
+    1,
+    2,
+    3,
+    4,
+    5,
+    7,
+    8,
+    11,
+    13,
+    16,
+    17,
+    19,
+    30,
+    32,
+    64,
+    77,
+    97,
+    128,
+    210,
+    243,
+    256,
+    509,
+    1000,
+    1024,
+    2310,
+    8192,
+]
+NAMES = ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")
+REAL = ("rfft", "ihfft")
+
+
+def numbers(seed: int, shape: tuple[int, ...], dtype: DType) -> Any:
+    rng = np.random.default_rng(seed)
+    z = rng.normal(size=shape) + 1j * rng.normal(size=shape)
+    return (z if dtype.is_complex else z.real).astype(dtype.numpy)
+
+
+def close(found: Any, want: Any, dtype: DType = dtypes.f32) -> None:
+    """Within so many epsilons of the largest element: errors of a transform grow with the logarithm of its length."""
+    got = found.to_numpy()
+    assert got.shape == want.shape
+    bound = 16 * np.finfo(dtype.part.numpy).eps * max(1e-30, np.abs(want).max(initial=0.0))
+    assert np.abs(got - want).max(initial=0.0) <= bound
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("n", LENGTHS)
+def test_any_length(executor: hg.Executor, name: str, n: int) -> None:
+    x = numbers(n, (2, n), dtypes.f32 if name in REAL else dtypes.c64)
+    wide = x.astype(np.float64 if name in REAL else np.complex128)
+    length = {"n": n} if name in ("irfft", "hfft") else {}
+    close(getattr(hg.fft, name)(executor.tensor(x), **length), getattr(np.fft, name)(wide, **length))
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("n", [7, 12, 60, 101])
+def test_double_precision(executor: hg.Executor, name: str, n: int) -> None:
+    if dtypes.f64 not in executor.limits.dtypes:
+        with pytest.raises(hg.UnsupportedDType):
+            executor.zeros((3,), "c128")
+        return
+    x = numbers(n, (3, n), dtypes.f64 if name in REAL else dtypes.c128)
+    close(getattr(hg.fft, name)(executor.tensor(x)), getattr(np.fft, name)(x), dtypes.f64)
+
+
+@pytest.mark.parametrize("norm", ["backward", "ortho", "forward"])
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("n", "axis"), [(None, 0), (5, 1), (9, -1), (8, 1), (1, 0)])
+def test_sizes_axes_and_norms(executor: hg.Executor, name: str, n: int | None, axis: int, norm: str) -> None:
+    x = numbers(3, (4, 6, 5), dtypes.f32 if name in REAL else dtypes.c64)
+    how: dict[str, Any] = {"n": n, "axis": axis, "norm": norm}
+    close(getattr(hg.fft, name)(executor.tensor(x), **how), getattr(np.fft, name)(x, **how))
+
+
+@pytest.mark.parametrize("name", ["fftn", "ifftn", "rfftn", "irfftn"])
+@pytest.mark.parametrize(
+    "how", [{}, {"axes": (0, 2)}, {"axes": (2, 0)}, {"s": (3, 8), "axes": (1, 2)}, {"s": (4, 7, 2)}]
+)
+def test_several_axes(executor: hg.Executor, name: str, how: dict[str, Any]) -> None:
+    x = numbers(4, (4, 6, 5), dtypes.f32 if name == "rfftn" else dtypes.c64)
+    axes = how.get("axes", (0, 1, 2))
+    close(getattr(hg.fft, name)(executor.tensor(x), **how), getattr(np.fft, name)(x, **{**how, "axes": axes}))
+
+
+def test_views_and_what_has_no_elements(executor: hg.Executor) -> None:
+    z = numbers(5, (6, 16), dtypes.c64)
+    x = executor.tensor(z)
+    close(hg.fft.fft(x[::-2, 1::3]), np.fft.fft(z[::-2, 1::3]))
+    close(hg.fft.rfft(x.real[:, ::2]), np.fft.rfft(z.real[:, ::2]))
+    close(hg.fft.fft(x.T), np.fft.fft(z.T))
+    assert hg.fft.fft(executor.zeros((0, 4), "c64")).shape == (0, 4)
+    assert hg.fft.fft(executor.tensor([1, 2, 3])).dtype is hg.c64
+
+
+def test_frequencies_and_shifts(executor: hg.Executor) -> None:
+    for n in (1, 4, 5, 10):
+        close(hg.fft.fftfreq(n, d=0.5, device=executor), np.fft.fftfreq(n, 0.5))
+        close(hg.fft.rfftfreq(n, device=executor), np.fft.rfftfreq(n))
+    x = np.arange(20, dtype=np.float32).reshape(4, 5)
+    for axes in (None, 0, (0, 1), -1):
+        for name in ("fftshift", "ifftshift"):
+            np.testing.assert_array_equal(
+                getattr(hg.fft, name)(executor.tensor(x), axes=axes).to_numpy(),
+                getattr(np.fft, name)(x, axes),
+            )
+
+
+def test_in_a_graph_and_back(executor: hg.Executor) -> None:
+    torch = pytest.importorskip("torch")
+    x = numbers(6, (4, 12), dtypes.f32)
+
+    def loss(t: Any, module: Any, total: Any) -> Any:
+        spectrum = module.rfft(t)
+        return total(abs(spectrum) ** 2) + total(module.irfft(module.fft(t), n=11) ** 3)
+
+    theirs = torch.tensor(x, requires_grad=True)
+    loss(theirs, torch.fft, torch.sum).backward()
+    ours = hg.grad(lambda t: loss(t, hg.fft, hg.sum))
+    for gradient in (ours, hg.jit(ours)):
+        np.testing.assert_allclose(
+            gradient(executor.tensor(x)).to_numpy(), theirs.grad.numpy(), rtol=1e-4, atol=1e-3
+        )
+    close(hg.jit(lambda t: hg.fft.ifft(hg.fft.fft(t) * 2j))(executor.tensor(x)), x * 2j)
+    close(hg.jit(hg.fft.rfft)(executor.tensor(x)), np.fft.rfft(x))
+
+
+def test_radices_and_roots() -> None:
+    for n in range(1, 3000):
+        parts = radices(n)
+        if parts is not None:
+            assert np.prod(parts, initial=1) == n
+    assert radices(1024) == (16, 8, 8)
+    assert radices(17) is None
+    for n in (1, 2, 3, 8, 12, 1000):
+        assert np.abs(roots(n, dtypes.c128) - np.exp(-2j * np.pi * np.arange(n) / n)).max() < 1e-15 * 8
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda x: hg.fft.fft(x, n=0), hg.ShapeError, "fft: n must be at least 1, got 0"),
+        (lambda x: hg.fft.irfft(x, n=-3), hg.ShapeError, "irfft: n must be at least 1, got -3"),
+        (lambda x: hg.fft.irfft(x[:1]), hg.ShapeError, "irfft: n must be at least 1, got 0"),
+        (lambda x: hg.fft.fft(x, norm="none"), ValueError, "fft: norm must be one of backward, ortho, forward"),
+        (lambda x: hg.fft.rfft(x), hg.UnsupportedDType, "rfft: real numbers are needed, got c64"),
+        (lambda x: hg.fft.fft(x, axis=2), Exception, "axis"),
+        (lambda x: hg.fft.fftn(x, s=(2, 3), axes=(0,)), hg.ShapeError, "a size for each"),
+        (lambda x: hg.fft.fftfreq(0), hg.ShapeError, "fftfreq: n must be at least 1"),
+        (lambda x: hg.fft.fft(x, n=2.5), TypeError, "fft: n"),
+    ],
+)  # fmt: skip
+def test_bad_input(executor: hg.Executor, call: Any, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        call(executor.tensor(numbers(7, (4,), dtypes.c64)))
