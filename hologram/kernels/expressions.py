@@ -27,6 +27,7 @@ from hologram.kernels.values import (
     several,
     spelled,
 )
+from hologram.kernels.vectors import Vector
 
 _NUMBERS = (bool, int, float)
 
@@ -104,7 +105,7 @@ class Expressions(Scope):
         vectors = [x for x in (a, b) if isinstance(x, Several)]
         if vectors:
             like = vectors[0]
-            if any(x.kind is tuple or x.kind is not like.kind or not like.names for x in vectors):
+            if any(not issubclass(x.kind, Vector) or x.kind is not like.kind for x in vectors):
                 raise self.refuse(node, f"{OPERATORS[kind].sign} of {spelled(a)} and {spelled(b)}")
             count = len(like.items)
             x, y = ((v.items if isinstance(v, Several) else (v,) * count) for v in (a, b))
@@ -119,7 +120,7 @@ class Expressions(Scope):
             return Literal(not truth.number) if isinstance(truth, Literal) else Number(~truth.value)
         if isinstance(node.op, ast.UAdd):
             return value
-        if isinstance(value, Several) and value.names and isinstance(node.op, ast.USub):
+        if isinstance(value, Several) and issubclass(value.kind, Vector) and isinstance(node.op, ast.USub):
             return value.remade([self.numbers.negative(self.plain(x, node)) for x in value.items])
         one = self.plain(value, node)
         return self.numbers.negative(one) if isinstance(node.op, ast.USub) else self.numbers.inverted(one)
@@ -220,6 +221,10 @@ class Expressions(Scope):
         if isinstance(owner, Several):
             if node.attr in owner.names:
                 return owner.items[owner.names.index(node.attr)]
+            parts = [owner.names.index(letter) for letter in node.attr if letter in owner.names]
+            kind = calls.VECTORS.get(len(node.attr))
+            if kind is not None and len(parts) == len(node.attr):  # v.xy
+                return several(kind, [owner.items[k] for k in parts])
             return Method(owner, node.attr)
         if isinstance(owner, Static):
             try:
@@ -315,7 +320,10 @@ class Expressions(Scope):
     def call(self, node: ast.Call) -> Any:
         called = self.expression(node.func)
         if isinstance(called, Method):
-            raise self.refuse(node, f"{spelled(called.owner)} has no {called.name}")
+            function = getattr(called.owner.kind, called.name, None)
+            if not isinstance(function, types.FunctionType):
+                raise self.refuse(node, f"{spelled(called.owner)} has no {called.name}")
+            return calls.inlined(self, function, node, called.owner)
         if not isinstance(called, Static):
             raise self.refuse(node, f"{spelled(called)} is no function")
         return calls.call(self, called.value, node)
