@@ -13,6 +13,7 @@ from hologram.atlas.builder import Value
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType
 from hologram.kernels import calls, memory
+from hologram.kernels.bounds import Checks
 from hologram.kernels.numbers import OPERATORS
 from hologram.kernels.scope import Scope
 from hologram.kernels.values import (
@@ -139,7 +140,7 @@ class Expressions(Scope):
         return result
 
     def _further(self, so_far: Value, operand: ast.expr, decisive: bool) -> Number | Literal:
-        if not has_calls(operand):
+        if not self.lazy(operand):
             truth = self.numbers.truth(self.number(operand))
             if isinstance(truth, Literal):
                 return truth if truth.number is decisive else Number(so_far)
@@ -199,7 +200,7 @@ class Expressions(Scope):
         condition = self.numbers.truth(self.number(node.test))
         if isinstance(condition, Literal):
             return self.expression(node.body if condition.number else node.orelse)
-        if has_calls(node.body) or has_calls(node.orelse):
+        if self.lazy(node.body) or self.lazy(node.orelse):
             then, orelse = (lambda: self.expression(node.body)), (lambda: self.expression(node.orelse))
             return self.either(condition.value, then, orelse, node)
         return self.select(condition.value, self.expression(node.body), self.expression(node.orelse), node)
@@ -296,7 +297,16 @@ class Expressions(Scope):
                     place = one
                 else:
                     place = place * self.numbers.place(array.shape[axis]) + one
-            return self.b.constant(0, dtypes.index) if place is None else place
+            place = self.b.constant(0, dtypes.index) if place is None else place
+            if self.checks is None or not indices:
+                return place
+            whole = [self._index_value(i) for i in indices]
+            lengths = [self._index_value(n) for n in array.shape]
+            return self.checks.checked(place, whole, lengths, (array.called, len(indices), self.source, node))
+
+    def _index_value(self, x: Number | Literal) -> Value:
+        """An index as a signed number."""
+        return self.numbers.converted(x, dtypes.i32).value
 
     def _along(self, array: Array, axis: int, i: Number | Literal, node: ast.AST) -> Value:
         dtype = self.numbers.dtype(i)
@@ -335,7 +345,14 @@ class Expressions(Scope):
     def inline(self, function: types.FunctionType, values: Mapping[str, Any], node: ast.AST) -> Any:
         raise NotImplementedError  # of Statements
 
+    def lazy(self, node: ast.expr) -> bool:
+        """Whether an expression is computed only where it is asked for: it has effects, or an index is checked."""
+        return has_calls(node) or (
+            self.checks is not None and any(isinstance(x, ast.Subscript) for x in ast.walk(node))
+        )
+
     local_names: frozenset[str] = frozenset()
+    checks: Checks | None = None  # of indices, where they are wanted
 
 
 def has_calls(node: ast.expr) -> bool:
