@@ -98,6 +98,7 @@ if _typing.TYPE_CHECKING:
     from hologram.frontend.kernel import kernel as kernel
     from hologram.frontend.packed import Packed as Packed
     from hologram.frontend.tree import register_pytree_node as register_pytree_node
+    from hologram.kernels.vectors import vec2 as vec2, vec3 as vec3, vec4 as vec4
     from hologram.kernels.language import (
         Array as Array,
         atomic_add as atomic_add,
@@ -278,6 +279,7 @@ _aliases.install()
 # first asked for (name -> module), and so are the public modules and the operations.
 _LAZY = {
     "kernel": "hologram.frontend.kernel",
+    **dict.fromkeys(("vec2", "vec3", "vec4"), "hologram.kernels.vectors"),
     **dict.fromkeys(
         (
             *(

@@ -214,6 +214,13 @@ class Config:
         " or ".join(PRECISIONS),
         "of products of f32, where none is named: high lets matrix units round operands to tf32",
     )
+    bounds = Knob(
+        "HOLOGRAM_BOUNDS",
+        _flag,
+        lambda: False,
+        "0 or 1",
+        "check every index of @hg.kernel on the device, and raise BoundsError for the first one outside",
+    )
     kernels = Knob(
         "HOLOGRAM_KERNELS",
         _one_of("device", "python"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -33,6 +33,10 @@ class DType:
     finite: bool = (
         False  # a float without infinities: what is too large becomes the largest, and all ones is its NaN
     )
+
+    if TYPE_CHECKING:  # a conversion in kernels (hologram.kernels), which read it and do not call it
+
+        def __call__(self, number: Any) -> Any: ...
 
     @cached_property
     def itemsize(self) -> int:

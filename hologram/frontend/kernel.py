@@ -11,11 +11,13 @@ from typing import Any, cast, overload
 import numpy as np
 
 from hologram.atlas.program import Access, Program
+from hologram.foundation import dtypes
 from hologram.foundation.config import config
 from hologram.foundation.dtypes import DType
 from hologram.foundation.errors import KernelError, ShapeError, TraceError, UnsupportedDType
 from hologram.foundation.frozen import frozen
 from hologram.kernels import python_form
+from hologram.kernels.bounds import WORDS, refusal
 from hologram.kernels.compiling import Compiled, Parameter, compiled, parameters_of, settled
 from hologram.kernels.grid import lanes
 from hologram.kernels.language import ArrayType
@@ -56,7 +58,7 @@ class Kernel:
         self.function: Any = function
         self.workgroup = workgroup
         self.name: str = getattr(function, "__name__", "kernel")
-        self._compiled: dict[int, Compiled] = {}
+        self._compiled: dict[tuple[int, bool], Compiled] = {}
         self._launchers: dict[Any, Launcher] = {}
 
     @property
@@ -72,11 +74,12 @@ class Kernel:
         """What each argument is, by its annotation; raises KernelError."""
         return parameters_of(read(self.function), self.annotations)
 
-    def compiled(self, rank: int) -> Compiled:
+    def compiled(self, rank: int, *, checked: bool = False) -> Compiled:
         """The kernel for grids of `rank` axes; raises KernelError, which names the line."""
-        known = self._compiled.get(rank)
+        known = self._compiled.get((rank, checked))
         if known is None:
-            known = self._compiled[rank] = compiled(self.function, self.parameters, rank, self.workgroup)
+            known = compiled(self.function, self.parameters, rank, self.workgroup, checked=checked)
+            self._compiled[rank, checked] = known
         return known
 
     def program(self, rank: int = 1) -> Program:
@@ -88,7 +91,13 @@ class Kernel:
         launcher = self._launchers.get(shape) if type(shape) in (int, tuple) else None
         if launcher is None:
             grid = _grid(self, shape)
-            kind = PythonLauncher if config.kernels == "python" else Launcher
+            kind = (
+                PythonLauncher
+                if config.kernels == "python"
+                else CheckedLauncher
+                if config.bounds
+                else Launcher
+            )
             launcher = self._launchers.setdefault(grid, kind(self, grid))
             if len(self._launchers) > 256:
                 self._launchers.clear()
@@ -226,13 +235,8 @@ class Launcher:
         floats = {k for k, x in enumerate(given) if type(x) is float and parameters[k] in told}
         scalars = []
         for argument, axis in made.scalars:
-            if argument is None:
-                scalars.append(self.grid[axis or 0])
-            elif axis is not None:
-                scalars.append(given[argument].shape[axis])
-            else:
-                x = given[argument]
-                scalars.append(Given.of(x, argument) if argument in floats else x)
+            x = self._scalar(given, argument, axis)
+            scalars.append(Given.of(x, argument or 0) if axis is None and argument in floats else x)
         grid = lanes(self.grid, made.workgroup)
         step = Step(made.program, tuple(range(len(views))), tuple(scalars), grid)
         plan = Plan((step,))
@@ -250,6 +254,12 @@ class Launcher:
                 first = engine.structures.keep(known, structure)
             known = (first, *[cache_key(given[k]) for k in values])
         return structure if known is None else engine.structures.keep(known, structure)
+
+    def _scalar(self, given: Sequence[Any], argument: int | None, axis: int | None) -> Any:
+        """What a scalar of the program is: a size of the grid, the length of an axis, or an argument."""
+        if argument is None:
+            return self.grid[axis or 0]
+        return given[argument] if axis is None else given[argument].shape[axis]
 
     def _key(self, engine: Engine, arguments: Sequence[Any], places: list[Any]) -> tuple[Any, ...] | None:
         """What a launch depends on of its arguments; None where they cannot be launched, or not without a check."""
@@ -270,6 +280,27 @@ class Launcher:
                         return None
                     key.append((j, k))
         return tuple(key)
+
+
+class CheckedLauncher(Launcher):
+    """A kernel on a grid of one shape, whose indices are checked on the device."""
+
+    __slots__ = ()
+
+    def __call__(self, *arguments: Any) -> None:
+        """Runs the kernel, and waits; raises BoundsError for an index outside of its array, naming the line."""
+        kernel, rank = self.kernel, len(self.grid)
+        made = kernel.compiled(rank, checked=True)
+        engine, given = self._checked(arguments)
+        made.check(engine.limits.shared_bytes, engine.limits.max_workgroup_threads)
+        found = engine.allocate(WORDS, dtypes.i32)
+        found.fill(0)
+        scalars = [self._scalar(given, argument, axis) for argument, axis in made.scalars]
+        views = [given[k] for k in made.buffers]
+        engine.launch(made.program, [*views, found], scalars, lanes(self.grid, made.workgroup))
+        error = refusal(found.to_numpy().tolist(), made.sites, rank)
+        if error is not None:
+            raise error
 
 
 @frozen

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any
 
@@ -12,16 +13,20 @@ from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType
 from hologram.kernels import functions, language, memory
 from hologram.kernels.values import Array, Literal, Number, Several, Static, several, spelled
+from hologram.kernels.vectors import Vector, vec2, vec3, vec4
 
 O = Opcode
 Statements = Any  # of statements.py, which imports this
+VECTORS: Mapping[int, type] = {2: vec2, 3: vec3, 4: vec4}
 CAST_TYPES: Mapping[type, DType] = functions.CASTS
 
 
 def call(c: Statements, function: Any, node: ast.Call) -> Any:
     """What a call gives."""
     if isinstance(function, language.Func):
-        return _inlined(c, function, node)
+        return inlined(c, function.function, node)
+    if isinstance(function, type) and (issubclass(function, Vector) or is_dataclass(function)):
+        return _made(c, function, node)
     handler = _table().get(id(function)) if not isinstance(function, DType) else None
     if handler is not None:
         return handler(c, node, *_arguments(c, node))
@@ -44,11 +49,29 @@ def _arguments(c: Statements, node: ast.Call) -> list[Any]:
     return [*c.tuple_(ast.copy_location(ast.Tuple(node.args, ast.Load()), node)).items]
 
 
-def _inlined(c: Statements, function: language.Func, node: ast.Call) -> Any:
+def inlined(c: Statements, function: Any, node: ast.Call, *first: Any) -> Any:
+    """The body of a function, written where it is called."""
     positional = c.tuple_(ast.copy_location(ast.Tuple(node.args, ast.Load()), node)).items
     named = {k.arg: c.expression(k.value) for k in node.keywords if k.arg is not None}
-    plain: Any = function.function
-    return c.inline(plain, c.bound(plain, node, positional, named), node)
+    return c.inline(function, c.bound(function, node, (*first, *positional), named), node)
+
+
+def _made(c: Statements, kind: type, node: ast.Call) -> Several:
+    """A vector or a dataclass of its parts."""
+    if not issubclass(kind, Vector):
+        positional = c.tuple_(ast.copy_location(ast.Tuple(node.args, ast.Load()), node)).items
+        named = {k.arg: c.expression(k.value) for k in node.keywords if k.arg is not None}
+        given = c.bound(kind, node, positional, named)
+        return several(kind, [given[f.name] for f in fields(kind)])  # type: ignore[arg-type]
+    items = [
+        x
+        for part in _arguments(c, node)
+        for x in (part.items if isinstance(part, Several) and issubclass(part.kind, Vector) else (part,))
+    ]
+    items = items * len(kind.NAMES) if len(items) == 1 else items
+    if len(items) != len(kind.NAMES):
+        raise c.refuse(node, f"{kind.__name__} takes 1 or {len(kind.NAMES)} numbers, got {len(items)}")
+    return several(kind, [c.plain(x, node) for x in items])
 
 
 # Numbers.
@@ -66,7 +89,7 @@ def _cast(c: Statements, dtype: DType, node: ast.Call, *arguments: Any) -> Any:
 
 def _parts(c: Statements, node: ast.Call, x: Any, one: Callable[[Any], Any]) -> Any:
     """Of a vector by its parts."""
-    if isinstance(x, Several) and x.names:
+    if isinstance(x, Several) and issubclass(x.kind, Vector):
         return x.remade([one(part) for part in x.items])
     return one(c.plain(x, node))
 

@@ -18,6 +18,7 @@ from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType
 from hologram.foundation.errors import KernelError, ProgramError, UnsupportedDType
 from hologram.foundation.frozen import frozen
+from hologram.kernels.bounds import Checks, Site
 from hologram.kernels.grid import SIZE, Grid
 from hologram.kernels.language import ArrayType
 from hologram.kernels.numbers import Numbers
@@ -44,6 +45,7 @@ class Compiled:
     scalars: tuple[tuple[int | None, int | None], ...]  # the argument: None of the grid's own sizes
     workgroup: tuple[int, ...] | None
     shared: tuple[tuple[int, Source, ast.AST], ...]  # bytes of shared arrays, and where they are asked for
+    sites: tuple[Site, ...] = ()  # where indices are checked
 
     def check(self, shared_bytes: int, threads: int) -> None:
         """Raises KernelError where a device has less shared memory, or smaller workgroups."""
@@ -103,9 +105,17 @@ def _parameter(source: Source, argument: ast.arg, annotation: Any) -> Parameter:
 
 
 def compiled(
-    function: Any, parameters: Mapping[str, Parameter], rank: int, workgroup: tuple[int, ...] | None = None
+    function: Any,
+    parameters: Mapping[str, Parameter],
+    rank: int,
+    workgroup: tuple[int, ...] | None = None,
+    *,
+    checked: bool = False,
 ) -> Compiled:
-    """The program of a kernel for grids of `rank` axes; raises KernelError, which names the line."""
+    """The program of a kernel for grids of `rank` axes; raises KernelError, which names the line.
+
+    With `checked` it has a last buffer, of i32, that tells of the first index outside of its array; see bounds.py.
+    """
     source = read(function)
     if workgroup is not None and len(workgroup) != rank:
         raise source.refuse(
@@ -125,6 +135,8 @@ def compiled(
             values[argument] = Number(b.scalar(plain, parameter))
         else:
             values[argument] = _array(c, argument, plain, parameter, k, taken, lengths)
+    if checked:
+        c.checks = Checks(b, _free("outside", taken), c.grid)
     c.enter(source, values, function)
     program = _finished(b, source)
     order = [n for n, p in parameters.items() if isinstance(p, ArrayType)]
@@ -135,6 +147,7 @@ def compiled(
         tuple(lengths[s.name] for s in program.scalars),
         workgroup,
         tuple(b.sized),
+        tuple(c.checks.sites) if c.checks is not None else (),
     )
 
 

@@ -13,6 +13,7 @@ from hologram.atlas.builder import Value
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType
 from hologram.kernels import calls, memory
+from hologram.kernels.bounds import Checks
 from hologram.kernels.numbers import OPERATORS
 from hologram.kernels.scope import Scope
 from hologram.kernels.values import (
@@ -27,6 +28,7 @@ from hologram.kernels.values import (
     several,
     spelled,
 )
+from hologram.kernels.vectors import Vector
 
 _NUMBERS = (bool, int, float)
 
@@ -104,7 +106,7 @@ class Expressions(Scope):
         vectors = [x for x in (a, b) if isinstance(x, Several)]
         if vectors:
             like = vectors[0]
-            if any(x.kind is tuple or x.kind is not like.kind or not like.names for x in vectors):
+            if any(not issubclass(x.kind, Vector) or x.kind is not like.kind for x in vectors):
                 raise self.refuse(node, f"{OPERATORS[kind].sign} of {spelled(a)} and {spelled(b)}")
             count = len(like.items)
             x, y = ((v.items if isinstance(v, Several) else (v,) * count) for v in (a, b))
@@ -119,7 +121,7 @@ class Expressions(Scope):
             return Literal(not truth.number) if isinstance(truth, Literal) else Number(~truth.value)
         if isinstance(node.op, ast.UAdd):
             return value
-        if isinstance(value, Several) and value.names and isinstance(node.op, ast.USub):
+        if isinstance(value, Several) and issubclass(value.kind, Vector) and isinstance(node.op, ast.USub):
             return value.remade([self.numbers.negative(self.plain(x, node)) for x in value.items])
         one = self.plain(value, node)
         return self.numbers.negative(one) if isinstance(node.op, ast.USub) else self.numbers.inverted(one)
@@ -138,7 +140,7 @@ class Expressions(Scope):
         return result
 
     def _further(self, so_far: Value, operand: ast.expr, decisive: bool) -> Number | Literal:
-        if not has_calls(operand):
+        if not self.lazy(operand):
             truth = self.numbers.truth(self.number(operand))
             if isinstance(truth, Literal):
                 return truth if truth.number is decisive else Number(so_far)
@@ -198,7 +200,7 @@ class Expressions(Scope):
         condition = self.numbers.truth(self.number(node.test))
         if isinstance(condition, Literal):
             return self.expression(node.body if condition.number else node.orelse)
-        if has_calls(node.body) or has_calls(node.orelse):
+        if self.lazy(node.body) or self.lazy(node.orelse):
             then, orelse = (lambda: self.expression(node.body)), (lambda: self.expression(node.orelse))
             return self.either(condition.value, then, orelse, node)
         return self.select(condition.value, self.expression(node.body), self.expression(node.orelse), node)
@@ -220,6 +222,10 @@ class Expressions(Scope):
         if isinstance(owner, Several):
             if node.attr in owner.names:
                 return owner.items[owner.names.index(node.attr)]
+            parts = [owner.names.index(letter) for letter in node.attr if letter in owner.names]
+            kind = calls.VECTORS.get(len(node.attr))
+            if kind is not None and len(parts) == len(node.attr):  # v.xy
+                return several(kind, [owner.items[k] for k in parts])
             return Method(owner, node.attr)
         if isinstance(owner, Static):
             try:
@@ -291,7 +297,16 @@ class Expressions(Scope):
                     place = one
                 else:
                     place = place * self.numbers.place(array.shape[axis]) + one
-            return self.b.constant(0, dtypes.index) if place is None else place
+            place = self.b.constant(0, dtypes.index) if place is None else place
+            if self.checks is None or not indices:
+                return place
+            whole = [self._index_value(i) for i in indices]
+            lengths = [self._index_value(n) for n in array.shape]
+            return self.checks.checked(place, whole, lengths, (array.called, len(indices), self.source, node))
+
+    def _index_value(self, x: Number | Literal) -> Value:
+        """An index as a signed number."""
+        return self.numbers.converted(x, dtypes.i32).value
 
     def _along(self, array: Array, axis: int, i: Number | Literal, node: ast.AST) -> Value:
         dtype = self.numbers.dtype(i)
@@ -315,7 +330,10 @@ class Expressions(Scope):
     def call(self, node: ast.Call) -> Any:
         called = self.expression(node.func)
         if isinstance(called, Method):
-            raise self.refuse(node, f"{spelled(called.owner)} has no {called.name}")
+            function = getattr(called.owner.kind, called.name, None)
+            if not isinstance(function, types.FunctionType):
+                raise self.refuse(node, f"{spelled(called.owner)} has no {called.name}")
+            return calls.inlined(self, function, node, called.owner)
         if not isinstance(called, Static):
             raise self.refuse(node, f"{spelled(called)} is no function")
         return calls.call(self, called.value, node)
@@ -327,7 +345,14 @@ class Expressions(Scope):
     def inline(self, function: types.FunctionType, values: Mapping[str, Any], node: ast.AST) -> Any:
         raise NotImplementedError  # of Statements
 
+    def lazy(self, node: ast.expr) -> bool:
+        """Whether an expression is computed only where it is asked for: it has effects, or an index is checked."""
+        return has_calls(node) or (
+            self.checks is not None and any(isinstance(x, ast.Subscript) for x in ast.walk(node))
+        )
+
     local_names: frozenset[str] = frozenset()
+    checks: Checks | None = None  # of indices, where they are wanted
 
 
 def has_calls(node: ast.expr) -> bool:

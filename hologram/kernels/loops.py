@@ -25,7 +25,7 @@ from hologram.kernels.values import (
     spelled,
 )
 
-_TRIES = 4  # a variable that begins as a literal has its dtype from what is computed with it
+_TRIES = 6  # a variable that begins as a literal has its dtype from what is computed with it
 MOST_ROUNDS = 4096  # of a loop that is written out
 
 
@@ -227,6 +227,7 @@ class Loops(Expressions):
 
         def body(region: Region) -> None:
             begin(region.arguments[: len(counters)])
+            self.env[EXIT] = Literal(NONE)
             self.block(statements)
             state = self.env[EXIT]
             again: Number | Literal
@@ -242,8 +243,6 @@ class Loops(Expressions):
         def around(first: list[Value], region: Region, yields: list[Value]) -> tuple[Value, ...]:
             return self.b.repeated(go, [*counters, *first], region, [*on, *yields])
 
-        if returns:
-            self._make_room(node, counters, body)
         dtypes_ = [c.dtype for c in counters]
         self.carried(node, statements, dtypes_, body, around, (EXIT, RESULT) if returns else ())
 
@@ -252,20 +251,6 @@ class Loops(Expressions):
     ) -> Number | Literal:
         """`so_far and condition()`; the condition is asked only then, for it may read what is no more."""
         return self.numbers.truth(self.either(so_far, condition, lambda: Literal(False), node))
-
-    def _make_room(self, node: ast.stmt, counters: Sequence[Value], body: Callable[[Region], None]) -> None:
-        """Gives what a function returns from inside of a loop a value before it."""
-        if RESULT in self.env:
-            return
-        before = self.env
-        region = self.b.region([c.dtype for c in counters])
-        self.env = dict(before)
-        with self.b.inside(region):
-            body(region)
-        found, self.env = self.env.get(RESULT), before
-        if found is not None and not isinstance(found, (Static, Unset)):
-            zeros = iter([Literal(self.numbers.dtype(x).python(0)) for x in leaves(found)])
-            self.env[RESULT] = rebuilt(found, zeros)
 
     # What rounds hand on.
 
@@ -301,6 +286,11 @@ class Loops(Expressions):
                 body(region)
             self.depth -= 1
             after, self.env = self.env, before
+            if RESULT in more and RESULT not in before and self._returned(after):
+                before = {**before, RESULT: self._returned(after)}
+                names.append(RESULT)
+                types[RESULT] = self.types(before[RESULT])
+                continue
             found = {name: self._after(name, before[name], after[name], types[name], node) for name in names}
             if found == types:
                 break
@@ -324,6 +314,13 @@ class Loops(Expressions):
             if name not in before:
                 line = self.source.line(node)
                 self.env[name] = Unset(f"{name} may be unset here: the loop of line {line} may have no round")
+
+    def _returned(self, after: Mapping[str, Any]) -> Any:
+        """A value of the form of what a round returns, for the rounds before; None where none returns one."""
+        found = after.get(RESULT)
+        if found is None or isinstance(found, (Static, Unset)):
+            return None
+        return rebuilt(found, iter([Literal(self.numbers.dtype(x).python(0)) for x in leaves(found)]))
 
     def _after(self, name: str, before: Any, after: Any, types: list[DType], node: ast.AST) -> list[DType]:
         """The dtypes that a variable needs to be carried in, after what a round made of it."""

@@ -13,9 +13,11 @@ HEAD = """import hologram as hg
 def chosen(a, b, c):
     if a > b:
         return c
+    total = 0
     for k in range(3):
-        if k + a > c:
+        if total + k + a > c:
             return k
+        total += 2
     return b
 
 """
@@ -123,6 +125,8 @@ class Writer:
             which = r.choice(["i32", "f32"])
             name = f"v{self.count}"
             value = f"hg.i32({self.integer()})" if which == "i32" else f"hg.f32({self.floating()})"
+            if r.random() < 0.4:
+                value = str(r.randint(-5, 5)) if which == "i32" else f"{r.randint(-8, 8) / 4}"
             self.put(depth, f"{name} = {value}")
             self.names[which].append(name)
         elif kind == "set":

@@ -120,6 +120,34 @@ def _until(numbers: Any, ends: Any) -> list[int]:
     return found
 
 
+@hg.func
+def escapes(x, y):
+    """What it carries begins as literals, and so does the condition."""
+    a, b = 0.0, 0.0
+    for k in range(50):
+        if a * a + b * b > 4.0:
+            return k
+        a, b = a * a - b * b + x, 2.0 * a * b + y
+    return 50
+
+
+@hg.kernel
+def mandelbrot(out: hg.Array[hg.i32, 2]):
+    i, j = hg.index()
+    out[i, j] = escapes(j * 0.125 - 2.0, i * 0.125 - 1.0)
+
+
+def test_a_loop_that_returns_what_it_counts(executor: hg.Executor) -> None:
+    (out,) = same(mandelbrot, executor, (16, 24), np.zeros((16, 24), np.int32))
+    z, c = np.zeros((16, 24), complex), (np.arange(24) / 8 - 2) + 1j * (np.arange(16)[:, None] / 8 - 1)
+    want = np.full(c.shape, 50)
+    for k in range(50):
+        want[(np.abs(z) > 2) & (want == 50)] = k
+        z = np.where(want == 50, z * z + c, z)
+    assert (out == want).mean() > 0.99
+    assert len(np.unique(out)) > 8
+
+
 @hg.kernel
 def medians(x: hg.Array[hg.f32, 2], out: hg.Array[hg.f32, 2]):
     """The median of each pixel's surroundings, sorted in the lane's own memory."""
