@@ -146,7 +146,7 @@ class Config:
         _number_of(8, 16),
         lambda: 16,
         "8 or 16",
-        "to how many bits the CPU backend rounds more than 4 rows that it multiplies packed weights by",
+        "to how many bits the CPU backend rounds more than 2 rows that it multiplies packed weights by",
     )
     cpu_without = Knob(
         "HOLOGRAM_CPU_WITHOUT",

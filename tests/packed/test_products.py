@@ -131,7 +131,7 @@ def test_epilogues_fuse_in_a_graph(rows, dtype, executor):
 def test_bias_and_activation_stay_where_more_follows(rows, dtype, executor):
     packed, weights = packed_of("Q8_0", 9, 64, executor)
     x, exact = random(executor, rows, 64, dtype=dtype)
-    bias, gate = (executor.tensor(np.arange(1.0, 10.0) * 30).astype(x.dtype) for _ in range(2))
+    bias, gate = (executor.tensor(np.arange(1, 10, dtype=np.float32) * 30).astype(x.dtype) for _ in range(2))
     traced = hg.jit(lambda x, p, b, g: p.linear(x, b, activation="relu") * 2.0 + g)(x, packed, bias, gate)
     added = np.arange(1.0, 10.0) * 30
     y = exact @ weights.T + added

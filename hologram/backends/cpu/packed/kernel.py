@@ -36,7 +36,7 @@ _PREPARE_NS = 6.0
 _UNPACK_NS = 2.0
 _BLOCK_NS = 0.3
 _WIDEN_NS = 8.0
-ROWS = 4  # of x: more go by blocks
+ROWS = 2  # of x: more go by blocks
 _SHORTEST_NS = 4_000  # no slice is made shorter
 _SLICES = 2  # for each thread, so that one that is held up leaves some of its work to the others
 

@@ -176,6 +176,8 @@ class Unpacking(Decoding):
             w.element(w(f"load ptr, ptr {self._row_place(w, plane, str(lane))}, align 8"), "i8", offset)
             for lane in range(self.lanes)
         ]
+        if plane == "codes":
+            self._fetched(w, rows)
         if count < QUAD:
             found = []
             for word in range(count):
@@ -186,6 +188,14 @@ class Unpacking(Decoding):
                 found.append(vector)
             return found
         return [vector for first in range(0, count, QUAD) for vector in self._turned_four(w, rows, first)]
+
+    def _fetched(self, w: Writer, rows: Sequence[str]) -> None:
+        """Asks for the same unit of as many rows behind these."""
+        first, second = (w(f"ptrtoint ptr {row} to i64") for row in rows[:2])
+        ahead = w(f"mul i64 {w(f'sub i64 {second}, {first}')}, {self.lanes}")
+        self.declarations.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+        for row in rows:
+            w.do(f"call void @llvm.prefetch.p0(ptr {w.element(row, 'i8', ahead)}, i32 0, i32 2, i32 1)")
 
     def _turned_four(self, w: Writer, rows: Sequence[str], first: int) -> list[str]:
         """Four words from one on of all rows, a vector for each: within quarters, 4 rows by 4 words at a time."""
