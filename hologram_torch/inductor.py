@@ -19,6 +19,6 @@ class Refusal(PythonWrapperCodegen):
     @staticmethod
     def create(*args: Any, **kwargs: Any) -> NoReturn:
         raise NotImplementedError(
-            "hologram: Inductor, which torch.compile calls unless told otherwise, writes no kernels for this device: "
-            "torch.compile(model, backend='hologram')"
+            "hologram: Inductor writes no kernels for this device; torch.compile(model), or with backend='hologram', "
+            "does"
         )

@@ -10,7 +10,7 @@ from torch._C import _acc  # pyright: ignore
 from torch._C._autograd import DeviceType  # pyright: ignore
 from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
 
-from hologram_torch import accelerator, libraries, stand_in
+from hologram_torch import accelerator, compiler, libraries, stand_in
 from hologram_torch.door import door
 from hologram_torch.loading import NAME, any_operator, is_it, later, named, whole
 
@@ -80,3 +80,4 @@ if torch.distributed.is_available() and torch.distributed.is_gloo_available():
     )
     _backends.backend_capability["gloo"] = AlsoOurs(_backends.backend_capability["gloo"])
 libraries.settle()
+compiler.settle()

@@ -3,4 +3,8 @@
 PyTorch finds the backend by its entry point, so that importing hologram_torch does not load the compiler.
 """
 
-from hologram_torch.compile.backend import hologram as hologram
+from hologram_torch.loading import whole
+
+whole()  # graphs are taken apart into what has kernels
+
+from hologram_torch.compile.backend import hologram as hologram  # noqa: E402

@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
-import pkgutil
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from pathlib import Path
 from typing import Any
 
 import torch
 from functorch.compile import min_cut_rematerialization_partition
-from torch._dynamo import trace_rules
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch._aot_autograd.utils import make_boxed_func
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-import hologram as hg
+from hologram_torch.compile import repeated
 from hologram_torch.compile.compiled import CompiledGraph
 from hologram_torch.compile.decompositions import DECOMPOSITIONS
 from hologram_torch.compile.graph import takes_memory
 from hologram_torch.compile.stages import any_apart, depends, of_host, staged
+from hologram_torch.compiler import keep_apart
 from hologram_torch.device.devices import devices
 
-# What runs beneath PyTorch's operators is not to be compiled itself where a graph breaks and they run one by one.
-# What programs do with the library is: demos, the models that are measured, and modules.
-PROGRAMS = ("benchmark", "demo", "examples", "packed", "gguf", "torchao")
-for _folder in (Path(hg.__file__).parent, Path(__file__).parents[1]):
-    for _part in pkgutil.iter_modules([str(_folder)]):
-        if _part.name not in PROGRAMS:
-            trace_rules.add(f"{_folder.name}.{_part.name}")
+keep_apart()
+repeated.settle()
 
 
 def compiled(graph: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[[list[Any]], Any]:

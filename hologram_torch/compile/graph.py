@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import torch
 from torch._ops import OpOverload
+from torch._prims import rng_prims
 
+SAVING: Any = rng_prims.run_and_save_rng_state
 HOST = torch.device("cpu")
 
 
@@ -18,15 +21,22 @@ def takes_memory(graph: torch.fx.GraphModule) -> bool:
 def draws(graph: torch.fx.GraphModule) -> bool:
     """Whether a graph draws random numbers."""
     tag = torch.Tag.nondeterministic_seeded
-    return any(isinstance(n.target, OpOverload) and tag in n.target.tags for n in graph.graph.nodes)
+    drawn = (n.args[0] if n.target is SAVING else n.target for n in graph.graph.nodes)
+    return any(isinstance(target, OpOverload) and tag in target.tags for target in drawn)
 
 
 def on_host(graph: torch.fx.GraphModule) -> tuple[bool, ...]:
     """Which results PyTorch expects on the host."""
     (results,) = graph.graph.output_node().args
     assert isinstance(results, (tuple, list))
-    values = [_value(r) if isinstance(r, torch.fx.Node) else r for r in results]
+    values = [_value(r) if isinstance(r, torch.fx.Node) and not _is_state(r) else r for r in results]
     return tuple(isinstance(v, torch.Tensor) and v.device.type == "cpu" for v in values)
+
+
+def _is_state(node: torch.fx.Node) -> bool:
+    """Whether it is what random numbers were drawn by, which PyTorch takes for bytes on the host."""
+    source = node.args[0] if node.target is operator.getitem else None
+    return isinstance(source, torch.fx.Node) and source.target is SAVING and node.args[1:] == (0,)
 
 
 def writes(graph: torch.fx.GraphModule) -> tuple[torch.fx.GraphModule, tuple[int, ...]]:

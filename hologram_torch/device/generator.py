@@ -188,20 +188,25 @@ class Traced:
 
 
 class _Local(threading.local):
-    traced: Traced | None = None
+    traced: Traced | Stream | None = None
 
 
 _local = _Local()
 
 
 @contextmanager
-def drawn_by(traced: Traced | None) -> Iterator[None]:
-    """Lets this thread draw from a key instead of the streams."""
+def drawn_by(traced: Traced | Stream | None) -> Iterator[None]:
+    """Lets this thread draw from a key, or one stream, instead of the devices' streams."""
     before, _local.traced = _local.traced, traced
     try:
         yield
     finally:
         _local.traced = before
+
+
+def drawing() -> Traced | Stream | None:
+    """What this thread draws by instead of the streams."""
+    return _local.traced
 
 
 def draw(index: int, count: int, generator: torch.Generator | None = None) -> tuple[Any, int]:

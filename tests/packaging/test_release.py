@@ -102,13 +102,14 @@ def test_the_wheel_carries_every_file_of_the_packages_and_nothing_else(wheel: Pa
     with zipfile.ZipFile(wheel) as archive:
         held = {name for name in archive.namelist() if ".dist-info/" not in name}
         entries = next(archive.read(n).decode() for n in archive.namelist() if n.endswith("entry_points.txt"))
-    own = {name for name in tracked() if name.split("/")[0] in PACKAGES}
+    own = {name for name in tracked() if name.split("/")[0] in (*PACKAGES, "hologram_autoload.py")}
     moved = {f"hologram/{name}" for name in tracked() if re.match(r"shaders/|examples/\w+\.py", name)}
     assert {"hologram/shaders/wgsl/matmul.wgsl", "hologram/examples/life.py"} <= moved
     assert held == own | moved
     assert {f"{package}/py.typed" for package in PACKAGES} <= held
     assert "hologram = hologram.cli:main" in entries
     assert "hologram = hologram_torch.compile:hologram" in entries
+    assert "hologram = hologram_autoload:load" in entries
 
 
 def pythons() -> list[str]:
