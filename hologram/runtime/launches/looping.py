@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -103,16 +103,19 @@ class Turns:
         structure = self.executor.bound.structure(plan, [kept.nbytes, kept.nbytes])
         return [moved_to(placed, [made, kept]) for placed in structure.steps]
 
-    def run(self, arguments: list[Any], first: int, turns: int, flagged: bool = False) -> int:
+    def run(
+        self, arguments: list[Any], first: int, turns: int, goes_on: Callable[[], Any] | None = None
+    ) -> int:
         """Plays turns from one on, whose rows the arguments name; gives where what is carried is then.
 
-        If `flagged`, what is carried first says whether there is another turn.
+        With `goes_on`, what is carried first says whether there is another turn; that tells the host.
         """
+        flagged = goes_on is not None
         period = 1 if flagged else self.period
         paired, rest = divmod(turns, period)
         place = 0 if flagged else first % 2
         if paired:
-            self.unit(place, period, flagged).play(arguments, paired)
+            self.unit(place, period, flagged).play(arguments, paired, goes_on)
         if rest:
             self.unit(place, 1, flagged).play(arguments, 1)
         return 0 if flagged else (first + turns) % 2
@@ -127,14 +130,16 @@ class _Unit:
         self._generation = -1
         self._native: Prepared | None = None
 
-    def play(self, arguments: list[Any], times: int) -> None:
-        """Launches it so often; places move on in the arguments."""
+    def play(self, arguments: list[Any], times: int, goes_on: Callable[[], Any] | None = None) -> None:
+        """Launches it so often, as long as it goes on; places move on in the arguments."""
         launches, again = self._structure.launches, self._again
         if self._generation != launches.generation:
             self._generation = launches.generation
             self._native = launches.repeated(self._structure, [*arguments, 1], again)
         if self._native is None or recordings:
             for _ in range(times):
+                if goes_on is not None and not goes_on():
+                    return
                 given = [*arguments, 1]
                 if not recordings or launching(self._structure, given):
                     self._structure.launch(given)

@@ -205,11 +205,13 @@ class While:
         arguments = [*map(place_of, held), *places]
         turn = 0
         while read(flag):
-            if self._guarded:
+            if self._guarded:  # turns too many change nothing
                 count = min(MOST, max(LEAST, turn // 4))
-                turns.run(arguments, 0, count, flagged=True)
+                turns.run(arguments, 0, count, lambda: True)
             else:
-                count = self._pace.timed(turn, 1 << 62, lambda _, n: turns.run(arguments, 0, n, flagged=True))
+                count = self._pace.timed(
+                    turn, 1 << 62, lambda _, n: turns.run(arguments, 0, n, lambda: read(flag))
+                )
             turn += count
         return state[1:]
 

@@ -280,3 +280,9 @@ def test_watched_loops_launch_turn_by_turn(executor: hg.Executor) -> None:
     with executor.profile() as profile:
         near(run(x), np.full(3, 5.0))
     assert sum(row.count for row in profile.kernels) >= 5
+    halved = hg.jit(
+        lambda v: hg.while_loop(lambda s: hg.sum(s[0]) > 1, lambda s: (s[0] * 0.5, s[1] + 1), (v, 0))
+    )
+    with executor.profile():
+        assert int(halved(x)[1]) == 4
+    assert int(halved(x)[1]) == 4
