@@ -121,7 +121,8 @@ def compiled(
         raise source.refuse(
             None, f"workgroups of {workgroup} are for grids of {len(workgroup)} axes, got {rank}"
         )
-    name = source.name if _NAME.fullmatch(source.name) else "kernel"
+    # A function may have the name of one of C's (`step` is), which the symbol of a kernel must not.
+    name = f"kernel_{source.name}" if _NAME.fullmatch(f"kernel_{source.name}") else "kernel"
     flat = workgroup is not None
     b = Located(name, rank=1 if flat else rank, workgroup=math.prod(workgroup) if workgroup else None)
     c = Statements(b, source, Grid(b, Numbers(b), rank, workgroup))
