@@ -26,7 +26,7 @@ from hologram.opset.tiles.product import product_plan
 BLOCK = 32  # rows and columns
 
 
-def _part(place: Place, rows: slice, columns: slice) -> Place:
+def part(place: Place, rows: slice, columns: slice) -> Place:
     layout = place.layout
     for axis, part in ((layout.ndim - 2, rows), (layout.ndim - 1, columns)):
         layout = layout.slice(axis, part.start, part.stop, part.step)
@@ -39,7 +39,7 @@ def _turned(place: Place) -> Place:
     return Place(place.position, layout.transpose(layout.ndim - 2, layout.ndim - 1))
 
 
-def _product(steps: Steps, a: Place, b: Place, target: Target) -> Place:
+def product_of(steps: Steps, a: Place, b: Place, target: Target) -> Place:
     """Appends a @ b, in scratch memory."""
     dtype = a.layout.dtype
     out = steps.place(dtype, (*a.layout.shape[:-1], b.layout.shape[-1]))
@@ -59,25 +59,25 @@ def substitution_steps(
     x = results[0]
     if attributes["upper"]:
         back = slice(None, None, -1)
-        a, b, x = _part(a, back, back), _part(b, back, slice(None)), _part(x, back, slice(None))
+        a, b, x = part(a, back, back), part(b, back, slice(None)), part(x, back, slice(None))
     n = a.layout.shape[-1]
     for first in fixed_range(0, n, BLOCK):
         rows = slice(first, min(first + BLOCK, n))
         rest = None
         if first:
             before = slice(0, first)
-            rest = _product(steps, _part(a, rows, before), _part(x, before, slice(None)), target)
-        _substitute(
+            rest = product_of(steps, part(a, rows, before), part(x, before, slice(None)), target)
+        substitute(
             steps,
-            _part(a, rows, rows),
-            _part(b, rows, slice(None)),
+            part(a, rows, rows),
+            part(b, rows, slice(None)),
             rest,
-            _part(x, rows, slice(None)),
+            part(x, rows, slice(None)),
             attributes["unit"],
         )
 
 
-def _substitute(steps: Steps, a: Place, b: Place, rest: Place | None, x: Place, unit: bool) -> None:
+def substitute(steps: Steps, a: Place, b: Place, rest: Place | None, x: Place, unit: bool) -> None:
     """Appends x with a x = b - rest, for a lower triangular block a; a lane for each column."""
     given = {"a": a, "b": b} | ({} if rest is None else {"rest": rest}) | {"x": x}
     described = tuple((name, Address.of(place.layout)) for name, place in given.items())
@@ -140,16 +140,16 @@ def cholesky_steps(
         rest = None
         if first:
             before = slice(0, first)
-            rest = _product(
-                steps, _part(out, slice(first, n), before), _turned(_part(out, own, before)), target
+            rest = product_of(
+                steps, part(out, slice(first, n), before), _turned(part(out, own, before)), target
             )
         block = steps.place(dtype, (batch, BLOCK, BLOCK))
-        _factor(steps, _part(x, own, own), rest, _part(out, own, own), block, info, first)
+        _factor(steps, part(x, own, own), rest, part(out, own, own), block, info, first)
         if last == n:
             continue
         left = Place(block.position, block.layout.narrow(1, 0, last - first).narrow(2, 0, last - first))
-        under = None if rest is None else _turned(_part(rest, slice(last - first, n - first), slice(None)))
-        _substitute(steps, left, _turned(_part(x, below, own)), under, _turned(_part(out, below, own)), False)
+        under = None if rest is None else _turned(part(rest, slice(last - first, n - first), slice(None)))
+        substitute(steps, left, _turned(part(x, below, own)), under, _turned(part(out, below, own)), False)
 
 
 def _factor(
