@@ -68,7 +68,7 @@ def thread_count() -> int:
 
 
 def factors() -> tuple[str, ...]:
-    """What the host's libraries do with matrices: NumPy's LAPACK has no LU factors by themselves, SciPy's has."""
+    """What the host's libraries do with matrices: NumPy has no LU factors by themselves, which are programs then."""
     return FACTORS if importlib.util.find_spec("scipy") else tuple(n for n in FACTORS if n != LU)
 
 
