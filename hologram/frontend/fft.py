@@ -83,12 +83,9 @@ def irfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backw
     """The inverse of rfft, n real numbers; 2 (m - 1) of m elements, if n is not named."""
     x = _made_complex("irfft", x)
     k = normalize_axis(axis, x.ndim, "irfft")
-    n = 2 * (x.shape[k] - 1) if n is None else whole(n, "irfft: n")
-    if n < 1:
-        raise ShapeError(f"irfft: n must be at least 1, got {n}")
-    x, _, k = _sized("irfft", x, n // 2 + 1, axis)
-    numbers = _to_reals(_last(x, k), n)
-    return _scaled(numbers, "irfft", n, norm, inverse=True).transpose(k, -1)
+    count = _length("irfft", 2 * (x.shape[k] - 1) if n is None else n)
+    x, _, k = _sized("irfft", x, count // 2 + 1, axis)
+    return _scaled(_to_reals(_last(x, k), count), "irfft", count, norm, inverse=True).transpose(k, -1)
 
 
 def rfftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Tensor:
@@ -273,8 +270,8 @@ def _to_reals(x: Tensor, n: int) -> Tensor:
     """The n real numbers whose transform begins with these n // 2 + 1 elements, times n."""
     if n % 2 or x.executor.differentiated:
         rest = x.narrow(-1, 1, n - x.shape[-1]) if n > 1 else x.narrow(-1, 0, 0)
-        whole_ = movement.concat([x, complex_numbers.conj(rest.slice(-1, None, None, -1))], axis=-1)
-        return transformed(whole_, True).real
+        both = movement.concat([x, complex_numbers.conj(rest.slice(-1, None, None, -1))], axis=-1)
+        return transformed(both, True).real
     pairs = transformed(fourier.joined_spectrum(x, _table(x, "roots", n)), True)
     return complex_numbers.view_as_real(pairs).reshape(*x.shape[:-1], n)
 

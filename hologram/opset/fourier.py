@@ -11,6 +11,7 @@ import cmath
 import math
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +25,15 @@ from hologram.foundation.frozen import frozen
 from hologram.machine.layout import Layout
 from hologram.machine.plan import Plan, Step, Target
 from hologram.opset.forms.map import indexed
-from hologram.opset.forms.operation import Attributes, Inputs, Layouts, Operation, Sample, declared
+from hologram.opset.forms.operation import (
+    OPERATIONS,
+    Attributes,
+    Inputs,
+    Layouts,
+    Operation,
+    Sample,
+    declared,
+)
 from hologram.opset.forms.samples import array
 from hologram.opset.forms.steps import Place, Steps
 
@@ -132,7 +141,7 @@ class Transform(Operation):
             raise UnsupportedDType(
                 f"{self.name}: complex numbers are needed, got {x.dtype} and {table.dtype}"
             )
-        if table.shape != x.shape[-1:] or not table.is_contiguous or radices(max(x.shape[-1], 1)) is None:
+        if table.shape != x.shape[-1:] or radices(max(x.shape[-1], 1)) is None:
             raise ShapeError(f"{self.name}: the roots must be those of a length without prime factors above "
                              f"{PRIMES[-1]}, got {table.shape} for {x.shape}")  # fmt: skip
         return (Layout.contiguous(x.dtype, x.shape),)
@@ -182,12 +191,16 @@ def _samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
             yield Sample((array(rng, dtype, (*shape, n), -2, 2), roots(n, dtype)), {"inverse": inverse})
 
 
+def _turned_back(cotangent: Any, roots: Any, inverse: Any) -> Any:
+    return OPERATIONS["transform"](cotangent, roots, inverse=not inverse)
+
+
 def _reference(x: np.ndarray, table: np.ndarray, inverse: bool) -> np.ndarray:
     return np.fft.ifft(x) * x.shape[-1] if inverse else np.fft.fft(x)
 
 
-@declared(Transform, dtypes=COMPLEX, reference=_reference, samples=_samples, methods=False, absolute=4.0,
-          gradient={"x": lambda cotangent, roots, inverse: transform(cotangent, roots, inverse=not inverse),
+@declared(Transform, dtypes=COMPLEX, reference=_reference, samples=_samples, methods=False, absolute=256.0,
+          gradient={"x": _turned_back,
                     "roots": None})  # fmt: skip
 def transform(x, roots, *, inverse=False):
     """The sums of x[j] roots[j k] along the last axis, or with the roots' conjugates; see hg.fft, which divides too.

@@ -161,7 +161,7 @@ def test_radices_and_roots() -> None:
         (lambda x: hg.fft.fft(x, axis=2), Exception, "axis"),
         (lambda x: hg.fft.fftn(x, s=(2, 3), axes=(0,)), hg.ShapeError, "a size for each"),
         (lambda x: hg.fft.fftfreq(0), hg.ShapeError, "fftfreq: n must be at least 1"),
-        (lambda x: hg.fft.fft(x, n=2.5), TypeError, "fft: n"),
+        (lambda x: hg.fft.fft(x, n=2.5), TypeError, "fft: n"),  # pyright: ignore[reportArgumentType]
     ],
 )  # fmt: skip
 def test_bad_input(executor: hg.Executor, call: Any, error: type[Exception], words: str) -> None:
