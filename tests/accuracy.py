@@ -80,7 +80,7 @@ def _margin(got: np.ndarray, dtype: DType, absolute: float, operands: Sequence[A
 
 
 def _check_complex(
-    got: np.ndarray, want: np.ndarray, dtype: DType, ulp: float, absolute: float, operands: Sequence[Any]
+    got: np.ndarray, want: Any, dtype: DType, ulp: float, absolute: float, operands: Sequence[Any]
 ) -> None:
     """Each part within units in the last place of the larger one; where that is not finite, neither is the result.
 
@@ -89,7 +89,7 @@ def _check_complex(
     part = dtype.part
     with np.errstate(all="ignore"):
         want = want.astype(np.complex128)
-        result = got.astype(np.complex128)
+        result: Any = got.astype(np.complex128)
         larger = np.maximum(np.abs(want.real), np.abs(want.imag))
         margin = max(ulp, 1.0) * unit_in_last_place(part, larger) + _margin(got, part, absolute, operands)
         apart = np.maximum(np.abs(result.real - want.real), np.abs(result.imag - want.imag))

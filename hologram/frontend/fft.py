@@ -23,6 +23,7 @@ from hologram.frontend.tensor import Tensor
 from hologram.machine.axes import normalize_axes, normalize_axis, whole
 from hologram.opset import arrange, complex_numbers, creation, fourier, movement
 from hologram.opset import math as arithmetic
+from hologram.opset.padding import pad
 from hologram.runtime.dispatch import traced_by
 
 __all__ = [
@@ -176,9 +177,7 @@ def _sized(who: str, x: Tensor, n: int | None, axis: int) -> tuple[Tensor, int, 
     if n < x.shape[k]:
         x = x.narrow(k, 0, n)
     elif n > x.shape[k]:
-        x = movement.pad(
-            x, padding=tuple((0, n - x.shape[k] if j == k else 0) for j in range(x.ndim)), value=0.0
-        )
+        x = pad(x, padding=tuple((0, n - x.shape[k] if j == k else 0) for j in range(x.ndim)), value=0.0)
     return x, n, k
 
 
@@ -225,7 +224,7 @@ def transformed(x: Tensor, inverse: bool) -> Tensor:
     size = 1 << (2 * n - 2).bit_length()
     chirp, spectrum = (_table(x, f"{name} {inverse}", n) for name in ("chirp", "spectrum"))
     padding = tuple((0, 0) for _ in x.shape[:-1])
-    long = movement.pad(x * chirp, padding=(*padding, (0, size - n)), value=0.0)
+    long = pad(x * chirp, padding=(*padding, (0, size - n)), value=0.0)
     roots = _table(x, "roots", size)
     product = fourier.transform(fourier.transform(long, roots) * spectrum, roots, inverse=True)
     return product.narrow(-1, 0, n) * chirp

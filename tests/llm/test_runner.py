@@ -198,7 +198,8 @@ def test_templates_have_what_transformers_gives_them(tmp_path: Path) -> None:
         "{% for m in messages %}{% if m.role == 'system' %}{% continue %}{% endif %}{{ m.content }}{% endfor %}"
         "{% if tools is not none or documents is not none %}{{ tools[0] }}{% endif %}"
     )
-    models.write(tmp_path / "model.gguf", LLAMA, **{"tokenizer.chat_template": template})
+    named: Any = {"tokenizer.chat_template": template}
+    models.write(tmp_path / "model.gguf", LLAMA, **named)
     tokenizer = Tokenizer(GGUF(tmp_path / "model.gguf"))
     said = [{"role": "system", "content": "b"}, {"role": "user", "content": "a"}]
     assert tokenizer.conversation(said) == tokenizer.encode("a")

@@ -81,7 +81,7 @@ def test_numbers_of_other_heads_are_refused(name: str, heads: int, executor: hg.
     """2 heads with keys of their own and 8 that share them: neither 2 nor 3 masks are one for each."""
     q, k = executor.zeros((1, 8, 4, 16)), executor.zeros((1, 2, 6, 16))
     shape, dtype = (heads, 4, 6) if name == "mask" else (heads,), "i32" if name == "lengths" else "f32"
-    given = {name: executor.zeros(shape, dtype)}
+    given: Any = {name: executor.zeros(shape, dtype)}
     with pytest.raises(ShapeError, match=f"the {name} must be of one head or of 8, got {heads}"):
         hg.scaled_dot_product_attention(q, k, k, **given, enable_gqa=True)
 

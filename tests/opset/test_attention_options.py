@@ -102,7 +102,8 @@ def test_what_bounds_nothing_changes_nothing(rows: int, executor: hg.Executor) -
     rng = np.random.default_rng(rows)
     q, k = (executor.tensor(rng.standard_normal((1, 2, n, 16)).astype(np.float32)) for n in (rows, 60))
     wanted = hg.scaled_dot_product_attention(q, k, k, causal=True).to_numpy()
-    for options in ({"window": 1 << 31}, {"window": 1 << 40}, {"softcap": float("inf")}):
+    bounds: Any = ({"window": 1 << 31}, {"window": 1 << 40}, {"softcap": float("inf")})
+    for options in bounds:
         found = hg.scaled_dot_product_attention(q, k, k, causal=True, **options).to_numpy()
         np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
 

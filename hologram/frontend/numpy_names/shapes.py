@@ -17,7 +17,7 @@ from hologram.frontend.linear_algebra import products
 from hologram.frontend.numpy_names.operands import beside
 from hologram.frontend.tensor import Tensor
 from hologram.machine.axes import integers, normalize_axis, whole
-from hologram.opset import arrange, creation, logic, movement, padding
+from hologram.opset import arrange, creation, logic, movement, padding, power
 from hologram.opset import math as arithmetic
 
 
@@ -224,7 +224,7 @@ def logspace(start: float, stop: float, num: int = 50, endpoint: bool = True, ba
              dtype: Any = None, device: Any = None) -> Tensor:  # fmt: skip
     """base to the powers that linspace gives."""
     powers = creation.linspace(device=device, start=start, stop=stop, num=num, endpoint=endpoint, dtype=dtype)
-    return arithmetic.pow_(powers * 0 + float(base), powers)
+    return power.pow_(powers * 0 + float(base), powers)
 
 
 def geomspace(start: float, stop: float, num: int = 50, endpoint: bool = True, *,

@@ -11,7 +11,7 @@ from hologram.frontend.array_api.creation import asarray
 from hologram.frontend.linear_algebra.products import diagonal
 from hologram.frontend.numpy_names.operands import beside, floating, on_host, rows
 from hologram.frontend.tensor import Tensor
-from hologram.opset import indexing, logic, matmul, movement, reduce, sort
+from hologram.opset import indexing, logic, matmul, movement, reduce, rounding, sort
 from hologram.opset import math as arithmetic
 
 # Continuous estimates of quantiles by their parameters alpha and beta (Hyndman and Fan 1996).
@@ -115,7 +115,7 @@ def _nanquantile(x: Tensor, q: np.ndarray, axis: Any, keepdims: bool, who: str) 
     for share in q.reshape(-1):
         # Positions are counted in f32 where that is the dtype: exact up to 2^24 elements of a row.
         place = last.astype(x.dtype) * float(share)
-        low = arithmetic.maximum(arithmetic.floor(place).astype("i64"), 0)
+        low = arithmetic.maximum(rounding.floor(place).astype("i64"), 0)
         high = arithmetic.maximum(arithmetic.minimum(low + 1, last), 0)
         weight = place - low.astype(x.dtype)
         a, b = (indexing.gather(ordered, k, dim=-1) for k in (low, high))

@@ -40,7 +40,7 @@ def lying(rng: np.random.Generator, dtype: DType, shape: tuple[int, ...], how: s
 def launched(a: np.ndarray, b: np.ndarray, out: np.ndarray, dtype: DType, stored: DType) -> None:
     host = device()._host
     pieces = half_pieces(Product.of(a, b, out), dtype, stored, host)
-    launch: Any = InPython(_written(pieces, host.pool()))
+    launch: Any = InPython(_written(pieces, host.pool(), None))
     launch([x.ctypes.data for x in (a, b, out)])
 
 
@@ -157,7 +157,7 @@ def test_room_is_not_part_of_the_image() -> None:
         Product.of(a, b, np.empty((1, 100, 400), np.float16)), dtypes.f16, dtypes.f16, host
     )
     assert piece.room * 8 > 100_000
-    assert len(_written([piece], host.pool())) < 100
+    assert len(_written([piece], host.pool(), None)) < 100
 
 
 @HALVES
