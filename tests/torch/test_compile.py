@@ -17,9 +17,9 @@ from torch.nn import functional  # noqa: E402
 
 import hologram as hg  # noqa: E402
 import hologram_torch  # noqa: E402
-from hologram_torch.compile.backend import PROGRAMS  # noqa: E402
 from hologram_torch.compile.compiled import CompiledGraph  # noqa: E402
 from hologram_torch.compile.host import on_executor  # noqa: E402
+from hologram_torch.compiler import PROGRAMS  # noqa: E402
 
 BACKEND = "hologram"
 
