@@ -200,7 +200,7 @@ SHAPES = [
     ),
     Bad("pad", lambda b: hg.pad(b.t, padding=((1, 1),)), ShapeError, "pad"),
     Bad("pad negative", lambda b: hg.pad(b.t, padding=((-1, 1), (0, 0))), ShapeError, "pad"),
-    Bad("pad numbers", lambda b: hg.pad(b.t, padding=3), ShapeError, "pad"),
+    Bad("pad numbers", lambda b: hg.pad(b.t, padding=-1), ShapeError, "pad"),
     Bad("layer norm", lambda b: hg.layer_norm(b.t, normalized_shape=(3,)), ShapeError, "layer_norm"),
     Bad("group norm", lambda b: hg.group_norm(b.t, num_groups=3), ShapeError, "group_norm"),
     Bad("conv", lambda b: hg.conv1d(b.tensor(1, 2, 8), b.tensor(3, 3, 3)), ShapeError, "conv1d"),
