@@ -93,6 +93,9 @@ def test_awkward_numbers_as_in_numpy(operation: Operation, executor: hg.Executor
             want = np.asarray(operation.reference(*(o.astype(wide) for o in operands)))
         if got.dtype == bool:
             np.testing.assert_array_equal(got, want)
+        elif got.dtype.kind == "c":
+            compare(got.real, want.real)
+            compare(got.imag, want.imag)
         else:
             compare(got, want, signs=operation.name not in EITHER_ZERO)
 
