@@ -44,7 +44,8 @@ Act = Callable[[Held], Any]
 ASSIGNING = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow")
 # What Python or another library calls.
 PROTOCOLS = frozenset({
-    "__array__", "__bool__", "__complex__", "__int__", "__float__", "__index__", "__dlpack__", "__dlpack_device__", "__setitem__",
+    "__array__", "__bool__", "__complex__", "__int__", "__float__", "__index__", "__dlpack__", "__dlpack_device__",
+    "__setitem__",
     "__copy__", "__deepcopy__", "__buffer__", "__len__", "__reduce_ex__",
 })  # fmt: skip
 
