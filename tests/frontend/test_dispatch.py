@@ -44,7 +44,8 @@ Act = Callable[[Held], Any]
 ASSIGNING = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow")
 # What Python or another library calls.
 PROTOCOLS = frozenset({
-    "__array__", "__bool__", "__int__", "__float__", "__index__", "__dlpack__", "__dlpack_device__", "__setitem__",
+    "__array__", "__bool__", "__complex__", "__int__", "__float__", "__index__", "__dlpack__", "__dlpack_device__",
+    "__setitem__",
     "__copy__", "__deepcopy__", "__buffer__", "__len__", "__reduce_ex__",
 })  # fmt: skip
 
@@ -84,6 +85,7 @@ TENSOR: dict[str, Act] = {
     "__bool__": lambda h: bool(h.tensor[1]),
     "__int__": lambda h: int(h.tensor[1]),
     "__float__": lambda h: float(h.tensor[1]),
+    "__complex__": lambda h: complex(h.tensor[1]),
     "__index__": lambda h: range(3)[h.executor.tensor([1])[0]],
     "__dlpack__": lambda h: h.tensor.__dlpack__(),
     "__setitem__": lambda h: h.tensor.__setitem__(2, 5.0),
@@ -260,7 +262,7 @@ def test_every_public_name_is_known(held: Held) -> None:
         "T", "contiguous", "clone", "astype", "device", "dtype", "executor", "expand", "flatten",
         "is_contiguous", "key", "to_device", "layout", "buffer", "mT", "nbytes", "ndim", "narrow", "offset", "permute",
         "reshape", "select", "shape", "size", "slice", "squeeze", "strides", "transpose", "unsqueeze",
-        "view_1d", "__dlpack_device__", "__len__", "__copy__", "__deepcopy__",
+        "view_1d", "real", "imag", "__dlpack_device__", "__len__", "__copy__", "__deepcopy__",
     }  # fmt: skip
     # Operations, put there when they were first used.
     methods = {n for n in vars(hg.Tensor) if n in OPERATIONS}
