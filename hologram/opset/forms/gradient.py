@@ -222,6 +222,7 @@ def _partial(use: Use) -> Partial | None:
         types=lambda who, operands: (tuple(kinds[n] for n in reads), given),
         scalars={n: operation.runtime_scalars()[n] or operation.attribute_dtype(computing) for n in runtime},
         gradient={},
+        parts=None,
         aten=(),
         out_names=(),
         **facts,
