@@ -6,6 +6,7 @@ import functools
 import gc
 import os
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -33,6 +34,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=1,
         metavar="N",
         help="run one test in N, evenly spread: a part, always the same, of what takes too long as a whole",
+    )
+    parser.addoption(
+        "--whole",
+        action="store_true",
+        help="run all of what the mark `sampled` thins out",
     )
     parser.addoption(
         "--update-golden",
@@ -81,11 +87,30 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    kept = items[:: config.getoption("--every")]
+    kept = items if config.getoption("--whole") else list(sampled(items))
+    kept = kept[:: config.getoption("--every")]
     left_out = set(items).difference(kept)
     if left_out:
         items[:] = kept
         config.hook.pytest_deselected(items=list(left_out))
+
+
+def sampled(items: list[pytest.Item]) -> Iterator[pytest.Item]:
+    """One in as many cases of a file's tests as its mark says, evenly spread; tests without cases all run."""
+    seen: Counter[str] = Counter()
+    for item in items:
+        mark, file = item.get_closest_marker("sampled"), item.nodeid.partition("::")[0]
+        if mark is None or not cases(item):
+            yield item
+            continue
+        if not seen[file] % mark.args[0]:
+            yield item
+        seen[file] += 1
+
+
+def cases(item: pytest.Item) -> bool:
+    """Whether a test has cases, beside the backends."""
+    return bool(set(getattr(getattr(item, "callspec", None), "params", ())) - {"backend"})
 
 
 def pytest_collection_finish() -> None:

@@ -124,7 +124,7 @@ EXECUTOR_RECORDED: dict[str, Act] = {
     "apply": lambda h: h.executor.apply(OPERATIONS["add"], (h.tensor, h.tensor), {}),
 }
 EXECUTOR_APART = {
-    "as_tensor", "backend", "block", "bound", "boundary", "cache_stats", "check_open", "closed", "device",
+    "as_tensor", "backend", "block", "bound", "boundary", "cache_stats", "check_open", "closed", "controls", "device",
     "described", "dispatch", "kind", "limits", "memory_stats", "pool", "reset_peak", "structure", "structures",
     "stream", "supported", "target", "timeline", "tracer", "tracers", "differentiated", "matmul_precision", "usable",
     "of_numbers",

@@ -12,6 +12,8 @@ from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType
 from hologram.opset.fourier import radices, roots
 
+pytestmark = pytest.mark.sampled(5)
+
 LENGTHS = [
     1,
     2,

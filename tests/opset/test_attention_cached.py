@@ -11,6 +11,8 @@ import hologram as hg
 from hologram.foundation.dtypes import bf16, f16, f32
 from hologram.opset import OPERATIONS
 
+pytestmark = pytest.mark.sampled(3)
+
 reference = OPERATIONS["scaled_dot_product_attention"].reference
 SHAPES = {  # heads, heads with keys, queries, blocks a sequence, of so many positions, elements of a key and of a value
     "three to a head": (9, 3, 1, 4, 64, 64, 64),

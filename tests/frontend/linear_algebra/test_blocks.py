@@ -12,6 +12,8 @@ import pytest
 import hologram as hg
 from tests.frontend.linear_algebra.cases import DTYPES, EMPTY, definite, eps, general, near, regular, strided
 
+pytestmark = pytest.mark.sampled(3)
+
 linalg = hg.linalg
 SHAPES = [(1, 1), (5, 5), (2, 31, 31), (32, 32), (33, 33), (2, 3, 65, 65), (1, 130, 130), (70, 4, 4), *EMPTY]
 

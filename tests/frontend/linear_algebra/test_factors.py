@@ -21,6 +21,8 @@ from tests.frontend.linear_algebra.cases import (
     strided,
 )
 
+pytestmark = pytest.mark.sampled(5)
+
 linalg = hg.linalg
 MAKES = pytest.mark.parametrize("make", [hg.Executor.tensor, strided], ids=["contiguous", "strided"])
 KINDS = pytest.mark.parametrize("dtype", DTYPES)

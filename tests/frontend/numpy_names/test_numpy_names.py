@@ -11,6 +11,8 @@ import pytest
 
 import hologram as hg
 
+pytestmark = pytest.mark.sampled(3)
+
 RNG = np.random.default_rng(3)
 X = RNG.standard_normal((4, 5)).astype(np.float32)
 V = RNG.standard_normal(7).astype(np.float32)

@@ -12,6 +12,8 @@ import hologram as hg
 from hologram.foundation import dtypes
 from hologram.opset import OPERATIONS
 
+pytestmark = pytest.mark.sampled(3)
+
 BATCH = 3
 NAMES = [n for n, o in OPERATIONS.items() if dtypes.f32 in o.dtypes]
 # Their samples are large, and a batch goes over them one by one.
