@@ -1,103 +1,40 @@
 """The rules of Atlas: `verify` refuses a program that breaks one, naming the line of its text form and the rule.
 
-RULES says for each opcode what it takes and gives, in words: `T` is one dtype out of a set, the same wherever it
-stands; `S` is another; `index` and `bool` are themselves; `M` is the dtype of what the attribute names.
+What each opcode takes and gives stands in signatures.py.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from hologram.atlas.opcodes import (
     ATOMICS,
-    COMPARISONS,
-    COMPLEX_FUNCTIONS,
     READS,
     REDUCTIONS,
-    ROUNDINGS,
     STRUCTURED,
-    TRANSCENDENTALS,
     WRITES,
     Opcode,
 )
 from hologram.atlas.program import Access, Block, BufferParameter, Instruction, Program
+from hologram.atlas.signatures import (
+    ATOMIC,
+    BITS,
+    FLOATS,
+    INDEX,
+    INTEGERS,
+    NOT_INDEXABLE,
+    RULES,
+)
 from hologram.atlas.text import AXIS, NAMED, line_numbers
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType
 from hologram.foundation.errors import ProgramError
-from hologram.foundation.frozen import frozen
 
 _NAME = re.compile(r"[A-Za-z](_?[A-Za-z0-9])*_?")
-_INDEX = frozenset({dtypes.index})
-_ANY = frozenset(dtypes.ALL) | _INDEX
-_ORDERED = frozenset(dtypes.COMPUTED) | _INDEX
-_BOOL = frozenset({dtypes.bool_})
-_FLOATS = frozenset(dtypes.FLOATS)
-_COMPLEX = frozenset(dtypes.COMPLEX)
-_PARTS = frozenset(d.part for d in dtypes.COMPLEX)
-_INTEGERS = frozenset(dtypes.INTEGERS)
-_NUMBERS = _FLOATS | _INTEGERS
-_BITS = _NUMBERS | frozenset(dtypes.STORED)
-_ATOMIC = frozenset({dtypes.i32, dtypes.u32, dtypes.i64, dtypes.u64})
-_NOT_INDEXABLE = _FLOATS | _BOOL | _COMPLEX | frozenset(dtypes.STORED)
-
-
-@frozen
-class Rule:
-    """What an opcode takes and gives; `dtypes` is what T may be."""
-
-    operands: str
-    results: str
-    dtypes: Collection[DType] = _ANY
-
 
 O = Opcode
-RULES: dict[Opcode, Rule] = {
-    O.COORDINATE: Rule("", "index"),
-    O.EXTENT: Rule("", "index"),
-    O.LANE: Rule("", "index"),
-    O.WORKGROUP: Rule("", "index"),
-    O.THREAD: Rule("", "index"),
-    O.CONSTANT: Rule("", "T", _ANY),
-    O.SCALAR: Rule("", "M"),
-    O.LOAD: Rule("index", "M"),
-    O.STORE: Rule("index M", ""),
-    O.SHARED_LOAD: Rule("index", "M"),
-    O.SHARED_STORE: Rule("index M", ""),
-    O.LOCAL_LOAD: Rule("index", "M"),
-    O.LOCAL_STORE: Rule("index M", ""),
-    **dict.fromkeys(ATOMICS, Rule("index M", "M")),
-    O.ATOMIC_COMPARE_EXCHANGE: Rule("index M M", "M"),
-    O.CONVERT: Rule("S", "T", _ANY),
-    O.BITCAST: Rule("S", "T", _BITS),
-    O.REAL: Rule("S", "T", _PARTS),
-    O.IMAG: Rule("S", "T", _PARTS),
-    O.PAIR: Rule("S S", "T", _COMPLEX),
-    **dict.fromkeys((O.ADD, O.SUB, O.MUL, O.DIV), Rule("T T", "T", _NUMBERS | _COMPLEX | _INDEX)),
-    **dict.fromkeys((O.REM, O.MIN, O.MAX), Rule("T T", "T", _NUMBERS | _INDEX)),
-    O.MULHI: Rule("T T", "T", frozenset({dtypes.i32, dtypes.u32})),
-    O.MAD: Rule("T T T", "T", _NUMBERS | _COMPLEX | _INDEX),
-    O.FMA: Rule("T T T", "T", _FLOATS),
-    O.ABS: Rule("T", "T", _NUMBERS),
-    O.NEG: Rule("T", "T", _NUMBERS | _COMPLEX),
-    O.POW: Rule("T T", "T", _NUMBERS | _COMPLEX),
-    **dict.fromkeys((O.AND, O.OR, O.XOR), Rule("T T", "T", _INTEGERS | _BOOL)),
-    O.NOT: Rule("T", "T", _INTEGERS | _BOOL),
-    O.SHL: Rule("T T", "T", _INTEGERS),
-    O.SHR: Rule("T T", "T", _INTEGERS),
-    **dict.fromkeys(COMPARISONS, Rule("T T", "bool", _ORDERED)),
-    **dict.fromkeys((O.EQ, O.NE), Rule("T T", "bool", _ORDERED | _COMPLEX)),
-    O.SELECT: Rule("bool T T", "T", _ANY),
-    O.BARRIER: Rule("", ""),
-    **dict.fromkeys(REDUCTIONS, Rule("T", "T", _NUMBERS)),
-    O.REDUCE_ADD: Rule("T", "T", _NUMBERS | _COMPLEX),
-    **dict.fromkeys(TRANSCENDENTALS, Rule("T", "T", _FLOATS)),
-    **dict.fromkeys(COMPLEX_FUNCTIONS, Rule("T", "T", _FLOATS | _COMPLEX)),
-    **dict.fromkeys(ROUNDINGS, Rule("T", "T", _FLOATS)),
-}
-
 # Opcodes whose value, or effect, depends on the workgroup.
 _COOPERATING = frozenset({O.WORKGROUP, O.THREAD, O.SHARED_LOAD, O.SHARED_STORE, O.BARRIER})
 # Values that may differ between the lanes of a workgroup, whatever their operands.
@@ -248,7 +185,7 @@ class _Verifier:
             raise self.refuse(i, f"a buffer that is read must not have access write, got {buffer.name}")
 
     def verify_atomic(self, i: Instruction, dtype: DType) -> None:
-        if dtype not in _ATOMIC and (dtype is not dtypes.f32 or i.opcode not in _FLOAT_ATOMICS):
+        if dtype not in ATOMIC and (dtype is not dtypes.f32 or i.opcode not in _FLOAT_ATOMICS):
             raise self.refuse(
                 i, f"an atomic must be on i32, u32, i64 or u64, or add or exchange f32, got {dtype}"
             )
@@ -293,7 +230,7 @@ class _Verifier:
         if len(i.blocks) != 1 or len(types) < 3:
             raise self.refuse(i, "it must take start, stop and step and have one block")
         counter = types[0]
-        if types[:3] != [counter] * 3 or counter not in _INTEGERS | _INDEX:
+        if types[:3] != [counter] * 3 or counter not in INTEGERS | INDEX:
             raise self.refuse(
                 i, f"start, stop and step must be of one integer dtype or index, got {types[:3]}"
             )
@@ -387,8 +324,8 @@ def _constant(verifier: _Verifier, i: Instruction, scope: dict[int, DType]) -> N
 
 def _convert(verifier: _Verifier, i: Instruction, scope: dict[int, DType]) -> None:
     source, target = scope[i.operands[0]], i.type
-    wordless = target is dtypes.index and source in _NOT_INDEXABLE
-    if wordless or (source is dtypes.index and target in _NOT_INDEXABLE - _FLOATS):
+    wordless = target is dtypes.index and source in NOT_INDEXABLE
+    if wordless or (source is dtypes.index and target in NOT_INDEXABLE - FLOATS):
         raise verifier.refuse(
             i, f"index converts to numbers, and only integers convert to it, got {source} to {target}"
         )
@@ -396,7 +333,7 @@ def _convert(verifier: _Verifier, i: Instruction, scope: dict[int, DType]) -> No
 
 def _bitcast(verifier: _Verifier, i: Instruction, scope: dict[int, DType]) -> None:
     source = scope[i.operands[0]]
-    if source not in _BITS or source.bits != i.type.bits:
+    if source not in BITS or source.bits != i.type.bits:
         raise verifier.refuse(i, f"both dtypes must be numbers of one width, got {source} to {i.type}")
 
 
