@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from hologram.foundation import dtypes
-from hologram.foundation.errors import FormatError
+from hologram.foundation.errors import FormatError, UnsupportedDType
 from hologram.frontend.array_api.creation import asarray
 from hologram.frontend.default import executor_of
 from hologram.frontend.tensor import Tensor
@@ -20,6 +20,7 @@ from hologram.frontend.tensor import Tensor
 KINDS = {
     "F64": "f64", "F32": "f32", "F16": "f16", "BF16": "bf16", "I64": "i64", "I32": "i32", "I16": "i16", "I8": "i8",
     "U64": "u64", "U32": "u32", "U16": "u16", "U8": "u8", "BOOL": "bool", "F8_E4M3": "f8e4m3fn", "F8_E5M2": "f8e5m2",
+    "C64": "c64",
 }  # fmt: skip
 MOST = 100 << 20  # bytes of a header, as the format has it
 
@@ -76,8 +77,11 @@ def _write_safetensors(file: Any, arrays: Mapping[str, np.ndarray]) -> None:
     header: dict[str, Any] = {}
     place = 0
     for name, x in arrays.items():
+        kind = dtypes.dtype(x.dtype)
+        if kind.name not in names:
+            raise UnsupportedDType(f"save: safetensors has no {kind}, which {name!r} is: save it as npz")
         header[name] = {
-            "dtype": names[dtypes.dtype(x.dtype).name],
+            "dtype": names[kind.name],
             "shape": list(x.shape),
             "data_offsets": [place, place + x.nbytes],
         }

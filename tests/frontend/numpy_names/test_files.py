@@ -56,6 +56,9 @@ def test_savez(executor: hg.Executor, tmp_path: Path) -> None:
 def test_every_dtype_in_safetensors(tmp_path: Path) -> None:
     with hg.Executor("cpu") as cpu:
         tensors = {d.name: cpu.tensor(np.array([0, 1, 1])).astype(d) for d in ALL}
+        with pytest.raises(hg.UnsupportedDType, match="safetensors has no c128, which 'c128' is"):
+            hg.save(tmp_path / "all.safetensors", tensors)
+        del tensors["c128"]
         hg.save(tmp_path / "all.safetensors", tensors)
         got = hg.load(tmp_path / "all.safetensors", device=cpu)
         for name, x in tensors.items():
