@@ -6,11 +6,11 @@ BACKEND ?= auto
 # The suite's operations on backends whose hardware is emulated: one test in EVERY, as clang compiles each kernel.
 EVERY   ?= 16
 ifeq ($(shell uname -s),Linux)
-EMULATED = $(BIN)/pytest -n 2 --dist worksteal --backend cuda-emulated --backend metal-emulated --every $(EVERY) tests/test_ops.py
+EMULATED = $(BIN)/pytest -n 2 --dist worksteal --whole --backend cuda-emulated --backend metal-emulated --every $(EVERY) tests/test_ops.py
 endif
 # The same on other drivers of WebGPU: SwiftShader (Debian's chromium brings it), and one that lacks all that one may lack.
 SWIFTSHADER ?= /usr/lib/chromium/vk_swiftshader_icd.json
-OTHER_DRIVER = $(BIN)/pytest -n 2 --dist worksteal --backend webgpu --every $(EVERY) tests/test_ops.py
+OTHER_DRIVER = $(BIN)/pytest -n 2 --dist worksteal --whole --backend webgpu --every $(EVERY) tests/test_ops.py
 
 # Empty is unset: tests start many interpreters, which would compile what they import again and again.
 export PYTHONDONTWRITEBYTECODE :=

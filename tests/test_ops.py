@@ -16,6 +16,8 @@ from hologram.opset.forms import types
 from hologram.opset.forms.operation import Operation, Sample
 from tests.accuracy import SMALLEST_NORMAL, check, flushed, widened
 
+pytestmark = pytest.mark.sampled(2)
+
 CASES = [pytest.param(op, d, id=f"{op.name}-{d.name}") for op in OPERATIONS.values() for d in op.dtypes]
 STRIDED = ("f32", "i32", "u8", "f16", "bool", "c64")
 

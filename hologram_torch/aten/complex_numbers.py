@@ -15,10 +15,9 @@ from torch._C import DispatchKey
 from torch.utils import _pytree as pytree
 
 import hologram as hg
-from hologram.frontend.tensor import Tensor
 from hologram.runtime.dispatch import deferred
 from hologram_torch.kernels.operators import operator
-from hologram_torch.kernels.registry import implements, override, register
+from hologram_torch.kernels.registry import override, register
 from hologram_torch.tensors.memory import HOST_KEYS, hologram_tensor, is_ours, torch_tensor
 
 
@@ -44,11 +43,6 @@ def _conjugated(x: torch.Tensor, *, out: torch.Tensor) -> torch.Tensor:
 
 
 register("conj_physical.out", _conjugated)
-
-
-@implements("sgn", by_class=True)
-def sgn(x: Tensor) -> Tensor:
-    return hg.sign(x)
 
 
 # What PyTorch hands on with bits set.

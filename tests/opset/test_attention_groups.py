@@ -12,6 +12,8 @@ from hologram.foundation.errors import ShapeError
 from hologram.opset import OPERATIONS
 from tests.opset.test_attention_blocks import by_blocks, by_hand
 
+pytestmark = pytest.mark.sampled(3)
+
 OF_MASKS = {"none": None, "pairs": (33, 41), "one": (2, 1, 33, 41), "heads": (6, 1, 41)}
 
 

@@ -12,6 +12,8 @@ import pytest
 
 import hologram as hg
 
+pytestmark = pytest.mark.sampled(2)
+
 torch = pytest.importorskip("torch")
 F = torch.nn.functional
 

@@ -21,6 +21,8 @@ from hologram.opset import OPERATIONS
 from hologram.opset.forms.operation import Operation, Sample
 from tests.test_ops import call, results_of, upload
 
+pytestmark = pytest.mark.sampled(2)
+
 FACTOR = 16
 SAMPLES = 6  # of an operation
 STEP = 1e-4  # of a difference of the fourth order, relative to the operand's size

@@ -14,6 +14,8 @@ from hologram.opset.forms.map import Elementwise
 from hologram.opset.forms.operation import Operation
 from tests.opset.test_gradient_rules import NAMES, close, numbers
 
+pytestmark = pytest.mark.sampled(3)
+
 torch = pytest.importorskip("torch")
 
 UNARY = [

@@ -13,6 +13,8 @@ from hologram.opset import OPERATIONS
 from hologram.opset.forms.operation import Operation
 from tests.test_ops import call, results_of, upload
 
+pytestmark = pytest.mark.sampled(3)
+
 
 def layouts_of(operand: Any) -> Any:
     if isinstance(operand, tuple):

@@ -11,6 +11,8 @@ from hologram.opset.packed.gguf import KINDS
 from hologram.opset.packed.repacking import planes_of
 from tests.packed.blocks import blocks, reference
 
+pytestmark = pytest.mark.sampled(3)
+
 DTYPES = {"float32": 2.0**-15, "float16": 2.0**-9, "bfloat16": 2.0**-6}
 
 

@@ -33,6 +33,8 @@ from tests.devices import limits
 from tests.opset.test_epilogues import residual
 from tests.shaders import emulator
 
+pytestmark = pytest.mark.sampled(2)
+
 DIALECTS = {"metal": msl, "cu": cuda}
 NAMES = ("matmul", "linear", "scaled_dot_product_attention", "conv1d", "conv2d", "cumsum", "argsort", "topk")
 

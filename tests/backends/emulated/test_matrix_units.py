@@ -34,6 +34,8 @@ from tests.backends import emulated
 from tests.backends.emulated import cuda as machine
 from tests.devices import limits
 
+pytestmark = pytest.mark.sampled(3)
+
 HALVES = (dtypes.f16, dtypes.bf16)
 CARD = limits(
     software=False,

@@ -21,6 +21,8 @@ from tests.backends import emulated
 from tests.backends.emulated import cuda as machine
 from tests.backends.emulated.cuda import kernel_calls
 
+pytestmark = pytest.mark.sampled(2)
+
 ARCHITECTURES = (75, 80, 86, 89, 90, 100, 120)
 EVERY = int(
     os.environ.get("EVERY", "16")
