@@ -9,10 +9,10 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from hologram_torch import (
-    registration,  # noqa: F401
-    requirement,  # noqa: F401  before what needs it
-)
+from hologram_torch import requirement  # noqa: F401
+
+# isort: split
+from hologram_torch import registration  # noqa: F401  which needs it
 from hologram_torch.loading import whole
 
 if TYPE_CHECKING:

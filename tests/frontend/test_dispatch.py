@@ -89,6 +89,7 @@ TENSOR: dict[str, Act] = {
     "__index__": lambda h: range(3)[h.executor.tensor([1])[0]],
     "__dlpack__": lambda h: h.tensor.__dlpack__(),
     "__setitem__": lambda h: h.tensor.__setitem__(2, 5.0),
+    "fill": lambda h: h.tensor.fill(5.0),
     **{f"__i{name}__": assigned(name) for name in ASSIGNING},
 }
 EXECUTOR: dict[str, Act] = {
@@ -262,7 +263,7 @@ def test_every_public_name_is_known(held: Held) -> None:
         "T", "contiguous", "clone", "astype", "device", "dtype", "executor", "expand", "flatten",
         "is_contiguous", "key", "to_device", "layout", "buffer", "mT", "nbytes", "ndim", "narrow", "offset", "permute",
         "reshape", "select", "shape", "size", "slice", "squeeze", "strides", "transpose", "unsqueeze",
-        "view_1d", "real", "imag", "__dlpack_device__", "__len__", "__copy__", "__deepcopy__",
+        "view_1d", "at", "copy", "ravel", "real", "imag", "__dlpack_device__", "__len__", "__copy__", "__deepcopy__",
     }  # fmt: skip
     # Operations, put there when they were first used.
     methods = {n for n in vars(hg.Tensor) if n in OPERATIONS}
