@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from functools import cached_property, lru_cache
+from importlib import import_module
 from typing import Any, Protocol
 
 import numpy as np
@@ -354,8 +355,9 @@ class Operation:
     def __repr__(self) -> str:
         return f"<operation {self.name}>"
 
-    def __reduce__(self) -> str:
-        return self.name  # to pickles and copies it is the one of its module
+    def __reduce__(self) -> Any:
+        """To pickles and copies it is the declared one, which a function of hologram's may hide by its name."""
+        return (declared_as, (self.name,)) if OPERATIONS.get(self.name) is self else self.name
 
 
 def _settles(value: Any) -> bool:
@@ -378,6 +380,14 @@ def _outranks(kind: type, other: type) -> bool:
 
 
 OPERATIONS: dict[str, Operation] = {}
+
+
+def declared_as(name: str) -> Operation:
+    """The operation of a name, for pickles: in a process that has not loaded the declarations, too."""
+    import_module("hologram.opset")
+    return OPERATIONS[name]
+
+
 _owners: dict[str, Operation] = {}  # by each of an operation's names
 
 
