@@ -384,8 +384,7 @@ OPERATIONS: dict[str, Operation] = {}
 
 def declared_as(name: str) -> Operation:
     """The operation of a name, for pickles: in a process that has not loaded the declarations, too."""
-    import_module("hologram.opset")
-    return OPERATIONS[name]
+    return import_module("hologram.opset").OPERATIONS[name]
 
 
 _owners: dict[str, Operation] = {}  # by each of an operation's names
