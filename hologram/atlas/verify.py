@@ -1,6 +1,6 @@
 """The rules of Atlas: `verify` refuses a program that breaks one, naming the line of its text form and the rule.
 
-What each opcode takes and gives stands in signatures.py.
+What each opcode takes and gives stands in rules.py.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from hologram.atlas.opcodes import (
     Opcode,
 )
 from hologram.atlas.program import Access, Block, BufferParameter, Instruction, Program
-from hologram.atlas.signatures import (
+from hologram.atlas.rules import (
     ATOMIC,
     BITS,
     FLOATS,

@@ -7,7 +7,7 @@ import pytest
 
 from hologram.atlas.builder import Builder
 from hologram.atlas.opcodes import STRUCTURED, Opcode
-from hologram.atlas.signatures import RULES
+from hologram.atlas.rules import RULES
 from hologram.atlas.text import format_program, parse_program
 from hologram.atlas.verify import verify
 from hologram.foundation.errors import ProgramError
