@@ -63,7 +63,7 @@ _DOTS = cases(
 )  # fmt: skip
 
 
-@composite(dtypes=NUMBERS, samples=_DOTS, ulp=4, absolute=64.0, reference=lambda x, y: np.dot(x, y))
+@composite(dtypes=NUMBERS + COMPLEX, samples=_DOTS, ulp=4, absolute=64.0, reference=lambda x, y: np.dot(x, y))
 def dot(x, y):
     """NumPy's product: sums over the last axis of x and the last but one of y; of numbers their product."""
     if not (x.ndim and y.ndim):

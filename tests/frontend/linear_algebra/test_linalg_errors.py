@@ -126,8 +126,12 @@ def test_what_a_device_lacks_it_says(
     assert first.executor is executor
 
 
-def test_complex_eigenvalues_are_refused(executor: hg.Executor, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_complex_eigenvalues_are_given(executor: hg.Executor, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a quarter turn i and -i, with their vectors."""
     monkeypatch.setenv("HOLOGRAM_HOST_LINALG", "1")
-    turn = executor.tensor(np.array([[0.0, 1.0], [-1.0, 0.0]], np.float32))
-    with pytest.raises(hg.UnsupportedDType, match="the eigenvalues are complex"):
-        linalg.eigvals(turn)
+    turn = np.array([[0.0, 1.0], [-1.0, 0.0]], np.float32)
+    values, vectors = linalg.eig(executor.tensor(turn))
+    assert values.dtype is hg.c64
+    np.testing.assert_allclose(sorted(values.to_numpy().imag), [-1, 1], rtol=1e-6)
+    v = vectors.to_numpy()
+    np.testing.assert_allclose(turn @ v, v * values.to_numpy(), atol=1e-6)
