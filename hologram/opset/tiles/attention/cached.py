@@ -8,7 +8,7 @@ from functools import lru_cache
 from hologram.atlas.builder import Builder
 from hologram.atlas.program import Access, Program
 from hologram.foundation import dtypes
-from hologram.foundation.dtypes import Number, f32, i32
+from hologram.foundation.dtypes import Number, f32, f64, i32
 from hologram.opset.forms.address import Address, Operand
 from hologram.opset.forms.expression import numbers_of, step_of
 from hologram.opset.forms.steps import Place, Steps
@@ -59,7 +59,8 @@ def gathered_program(names: tuple[str, ...], addresses: tuple[Address, ...]) -> 
     b = Builder(f"atlas_attention_gathered_{result.dtype}", rank=len(result.steps))
     lane = [b.coordinate(axis) for axis in range(b.rank)]
     *batch, position, column = lane
-    kinds = {"table": i32, "codes": f32, "scales": f32}
+    own = f64 if result.dtype is f64 else f32
+    kinds = {"table": i32, "codes": own, "scales": own}
     given = {n: Operand(b, n, a, Access.READ, kinds[n]) for n, a in zip(names, read, strict=True)}
     table = given.pop("table", None)
     if table is None:
@@ -70,7 +71,7 @@ def gathered_program(names: tuple[str, ...], addresses: tuple[Address, ...]) -> 
         inner = (*batch, position % block, column)
         places = [o.position(inner) + page * b.scalar(f"{n}_block", dtypes.index) for n, o in given.items()]
     value, *scales = (
-        b.load(operand.parameter, place).to(f32)
+        b.load(operand.parameter, place).to(own)
         for operand, place in zip(given.values(), places, strict=True)
     )
     for scale in scales:
