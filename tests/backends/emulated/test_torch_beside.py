@@ -32,7 +32,7 @@ class Theirs:
     def detach(self) -> Theirs:
         return self
 
-    resolve_neg = contiguous = detach
+    resolve_conj = resolve_neg = contiguous = detach
 
     def __dlpack__(self, **arguments: Any) -> Any:
         return self.tensor.__dlpack__(**arguments)

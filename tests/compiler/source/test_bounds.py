@@ -215,6 +215,7 @@ CONDITIONAL = {
     "cummin",
     "logcumsumexp",
     "joined_rows",
+    "split_spectrum",
     "avg_pool1d_gradient",
     "avg_pool2d_gradient",
 }
