@@ -21,8 +21,8 @@ from hologram_torch.stand_in import StandIn
 from hologram_torch.watch import unread
 
 KIND: Any = DeviceType.PrivateUse1
-TheirStream: Any = torch.Stream  # PyTorch's, whose signatures ours widen
-TheirEvent: Any = torch.Event
+TheirStream: Any = torch._C.Stream  # PyTorch's, also where a door stands before it; ours widen its signatures
+TheirEvent: Any = torch._C.Event
 
 
 def synchronize(device: Any = None) -> None:
