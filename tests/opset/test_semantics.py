@@ -158,7 +158,9 @@ def test_a_scalar_is_rounded_once(executor: hg.Executor) -> None:
 
 def test_bools_have_no_difference(executor: hg.Executor) -> None:
     x = executor.tensor(TRUTH)
-    with pytest.raises(hg.UnsupportedDType, match="subtract: dtype must be int or uint or float or complex, got bool"):
+    with pytest.raises(
+        hg.UnsupportedDType, match="subtract: dtype must be int or uint or float or complex, got bool"
+    ):
         hg.subtract(x, x)
 
 
