@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import subprocess
 import sys
@@ -14,15 +13,20 @@ import pytest
 
 import hologram as hg
 from hologram.foundation import aliases
+from hologram.foundation.dtypes import ALL
 from hologram.frontend.numpy_names.aliases import ALIASES
 from hologram.opset import OPERATIONS
 
 MODULES = {"backend", "backends", "dtypes", "errors", "fft", "linalg", "ops", "random"}
+STAR = set(vars(hg)["__all__"])
+LISTED = vars(hg)["_LISTED"]
 
 
 def test_only_public_names_are_offered() -> None:
     offered = {name for name in dir(hg) if not name.startswith("_")}
-    assert offered == set(hg.__all__) | hg._HIDING | MODULES | {*OPERATIONS, *ALIASES} | set(hg._CONSTANTS)
+    listed = {name for name in LISTED if not name.startswith("_")}
+    assert offered == listed | MODULES | {*OPERATIONS, *ALIASES, "newaxis"}
+    assert STAR < listed - {"map", "bool", "float32", "pi"}
     for name in offered - MODULES:
         assert not isinstance(getattr(hg, name), ModuleType), name
         assert getattr(hg, name).__class__.__module__ != "typing", name
@@ -52,7 +56,7 @@ def test_a_name_that_an_executor_has_is_told() -> None:
 def test_a_star_brings_what_is_public() -> None:
     names: dict[str, object] = {}
     exec("from hologram import *", names)
-    assert set(names) - {"__builtins__"} == set(hg.__all__)
+    assert set(names) - {"__builtins__"} == STAR
 
 
 def test_modules_can_be_imported() -> None:
@@ -78,21 +82,21 @@ assert importlib.reload(module) is module
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
-def test_checkers_see_what_is_fetched_when_asked_for() -> None:
-    """The imports for checkers name what `_LAZY` names, from modules that have it, and the constants."""
-    block = next(node for node in ast.parse(Path(hg.__file__).read_text()).body if isinstance(node, ast.If))
-    found = [
-        (alias.asname, alias.name, node.module)
-        for node in block.body
-        if isinstance(node, ast.ImportFrom)
-        for alias in node.names
-        if alias.asname and alias.asname not in MODULES
-    ]
-    constants = {
-        name: getattr(import_module(str(module)), own) for name, own, module in found if name in hg._CONSTANTS
-    }
-    assert {name: module for name, _, module in found if name not in constants} == hg._LAZY
-    assert {**constants, "newaxis": None} == hg._CONSTANTS
+def test_what_the_stub_lists_is_what_comes() -> None:
+    for name, listed in LISTED.items():
+        if name in MODULES:
+            assert getattr(hg, name).__name__ == f"{listed.module}.{listed.name}"
+        else:
+            assert getattr(hg, name) is getattr(import_module(listed.module), listed.name), name
+
+
+def test_every_dtype_is_listed_by_both_names_and_every_error() -> None:
+    for dtype in ALL:
+        for name in (dtype.name, dtype.numpy_name):
+            assert name in LISTED or f"{name}_" in LISTED, name
+            assert getattr(hg, name) is dtype
+    defined = {name for name, value in vars(hg.errors).items() if isinstance(value, type)}
+    assert {name for name in defined if not name.startswith("_")} <= STAR
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from hologram.atlas import builder as atlas
+from hologram.atlas import complex_parts
 from hologram.atlas.builder import Builder, Value, select
 from hologram.atlas.opcodes import REDUCTIONS, ROUNDINGS, Opcode
 from hologram.atlas.program import Instruction
@@ -44,9 +45,9 @@ LAWS: Mapping[Opcode, Law] = {
     Opcode.NEG: lambda c, z, x: (-c,),
     Opcode.POW: _power,
     Opcode.CONVERT: lambda c, z, x: (c.to(x.dtype),),
-    Opcode.REAL: lambda c, z, x: (atlas.pair(c, 0.0),),
-    Opcode.IMAG: lambda c, z, x: (atlas.pair(x.builder.constant(0.0, c.dtype), c),),
-    Opcode.PAIR: lambda c, z, x, y: (atlas.real(c), atlas.imag(c)),
+    Opcode.REAL: lambda c, z, x: (complex_parts.pair(c, 0.0),),
+    Opcode.IMAG: lambda c, z, x: (complex_parts.pair(x.builder.constant(0.0, c.dtype), c),),
+    Opcode.PAIR: lambda c, z, x, y: (complex_parts.real(c), complex_parts.imag(c)),
     Opcode.SQRT: lambda c, z, x: (c * 0.5 / z,),
     Opcode.RSQRT: lambda c, z, x: (c * -0.5 * z / x,),
     Opcode.EXP: lambda c, z, x: (c * z,),
@@ -192,8 +193,8 @@ def _passed(opcode: Opcode, flow: _Flow, z: Value, operands: Sequence[Value]) ->
     if opcode not in LAWS:
         raise ProgramError(f"{z.builder.name}: {opcode.value} has no derivative")
     if z.dtype.is_complex and opcode not in ALIKE:
-        turned = LAWS[opcode](atlas.conjugate(flow.cotangent), z, *operands)
-        cotangents = tuple(c if c is None else atlas.conjugate(c) for c in turned)
+        turned = LAWS[opcode](complex_parts.conjugate(flow.cotangent), z, *operands)
+        cotangents = tuple(c if c is None else complex_parts.conjugate(c) for c in turned)
     else:
         cotangents = LAWS[opcode](flow.cotangent, z, *operands)
     return [None if c is None else _Flow(c, flow.condition) for c in cotangents]

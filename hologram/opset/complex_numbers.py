@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hologram.atlas import builder as atlas
+from hologram.atlas import complex_parts
 from hologram.atlas.builder import Value, select
 from hologram.foundation.dtypes import COMPLEX, FLOATS, NUMBERS
 from hologram.opset import functions, movement
@@ -21,19 +22,19 @@ from hologram.opset.forms.samples import binary, cases, unary
 @numpy_elementwise(types=types.magnitude, dtypes=NUMBERS + COMPLEX, methods=False)
 def real(x):
     """The real part, copied; of a real number itself."""
-    return atlas.real(x)
+    return complex_parts.real(x)
 
 
 @numpy_elementwise(types=types.magnitude, dtypes=NUMBERS + COMPLEX, methods=False)
 def imag(x):
     """The imaginary part, copied; of a real number 0."""
-    return atlas.imag(x)
+    return complex_parts.imag(x)
 
 
 @numpy_elementwise(types=types.number, dtypes=NUMBERS + COMPLEX, aten=("_conj_physical", "conj_physical"))
 def conj(x):
     """The complex conjugate; of a real number itself."""
-    return atlas.conjugate(x)
+    return complex_parts.conjugate(x)
 
 
 def _joined(real, imag):
@@ -48,7 +49,7 @@ def _joined(real, imag):
              complex_results=True, aten=("complex",))  # fmt: skip
 def complex_(real, imag):
     """The complex number of a real and an imaginary part; of floats narrower than f32 as f32."""
-    return atlas.pair(real, imag)
+    return complex_parts.pair(real, imag)
 
 
 @elementwise(types=types.parts, dtypes=FLOATS, samples=binary(-9, 9, special=False), methods=False, ulp=4,
@@ -56,18 +57,18 @@ def complex_(real, imag):
              complex_results=True, aten=("polar",))  # fmt: skip
 def polar(abs, angle):
     """The complex number of a magnitude and an angle in radians."""
-    return atlas.pair(abs * atlas.cos(angle), abs * atlas.sin(angle))
+    return complex_parts.pair(abs * atlas.cos(angle), abs * atlas.sin(angle))
 
 
 def _turned(cotangent, x):
     """Across the direction of the number, over its magnitude; 0 at 0, and of real numbers."""
     if not x.dtype.is_complex:
         return None
-    across, up = atlas.real(x), atlas.imag(x)
+    across, up = complex_parts.real(x), complex_parts.imag(x)
     length = functions.hypot(across, up)
     away = select(length == 0.0, 0.0, cotangent / length)
     length = select(length == 0.0, 1.0, length)
-    return atlas.pair(-away * (up / length), away * (across / length))
+    return complex_parts.pair(-away * (up / length), away * (across / length))
 
 
 @numpy_elementwise(types=types.angular, dtypes=FLOATS + COMPLEX, ulp=4, looser=(QUOTIENT,), aten=("angle",),
@@ -80,7 +81,7 @@ def angle(x):
 def angle_of(x: Value) -> Value:
     """See angle."""
     if x.dtype.is_complex:
-        return functions.atan2(atlas.imag(x), atlas.real(x))
+        return functions.atan2(complex_parts.imag(x), complex_parts.real(x))
     return select(x == x, select(functions.signbit(x), np.pi, x.builder.constant(0.0, x.dtype)), x)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from hologram.atlas import builder as atlas
+from hologram.atlas import complex_parts
 from hologram.foundation.dtypes import COMPLEX, DType
 from hologram.machine.layout import Layout
 from hologram.machine.plan import Plan, Target
@@ -25,7 +25,7 @@ def _doubled(b: Layout) -> Layout:
 
 def _block(at: Any, out: Any, b: Any) -> None:
     z = b.at(*at)
-    u, v = atlas.real(z), atlas.imag(z)
+    u, v = complex_parts.real(z), complex_parts.imag(z)
     row, column = at[-2] * 2, at[-1] * 2
     for k, pair in enumerate(((u, v), (-v, u))):
         for j, part in enumerate(pair):

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from hologram.atlas import builder as atlas
+from hologram.atlas import complex_parts
 from hologram.atlas.builder import Builder, Value, select
 from hologram.atlas.program import Access, Program
 from hologram.foundation import dtypes
@@ -70,8 +70,8 @@ def _turned(z: Value, angle: float) -> Value:
     """A number times e^(2 pi i angle)."""
     quarters = angle * 4.0
     if quarters == round(quarters):
-        x, y = atlas.real(z), atlas.imag(z)
-        return (z, atlas.pair(-y, x), -z, atlas.pair(y, -x))[int(quarters) % 4]
+        x, y = complex_parts.real(z), complex_parts.imag(z)
+        return (z, complex_parts.pair(-y, x), -z, complex_parts.pair(y, -x))[int(quarters) % 4]
     return z * z.builder.constant(cmath.exp(2j * math.pi * angle), z.dtype)
 
 
@@ -124,7 +124,7 @@ def _pass(dtype: DType, radix: int, inverse: bool, first: bool, last: bool) -> P
     for k, z in enumerate(_small(given, 1 if inverse else -1)):
         if k and not last:
             turn = b.load(w, p * k * s)
-            z = z * (atlas.conjugate(turn) if inverse else turn)
+            z = z * (complex_parts.conjugate(turn) if inverse else turn)
         b.store(out, row * n + q + s * (p * radix + k), z)
     return b.build()
 
@@ -233,7 +233,7 @@ def split_spectrum(at, x, roots):
     *rows, k = at
     m = x.extent(-1)
     a = x.at(*rows, select(k < m, k, 0))
-    b = atlas.conjugate(x.at(*rows, select((k == 0) | (k == m), 0, m - k)))
+    b = complex_parts.conjugate(x.at(*rows, select((k == 0) | (k == m), 0, m - k)))
     # The root of m is -1, and not in the table's first half.
     turn = roots.at(select(k < m, k, 0))
     turn = select(k < m, turn, -turn)
@@ -261,6 +261,8 @@ def joined_spectrum(at, x, roots):
     """The spectrum of n / 2 pairs of real numbers, from the first half, and one more, of that of all n."""
     *rows, k = at
     m = x.extent(-1) - 1
-    a, b = x.at(*rows, k), atlas.conjugate(x.at(*rows, m - k))
-    a, b = (select(k == 0, atlas.pair(atlas.real(z), 0.0), z) for z in (a, b))  # as of real numbers
-    return (a + b) + _turned((a - b) * atlas.conjugate(roots.at(k)), 0.25)
+    a, b = x.at(*rows, k), complex_parts.conjugate(x.at(*rows, m - k))
+    a, b = (
+        select(k == 0, complex_parts.pair(complex_parts.real(z), 0.0), z) for z in (a, b)
+    )  # as of real numbers
+    return (a + b) + _turned((a - b) * complex_parts.conjugate(roots.at(k)), 0.25)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from hologram.atlas import builder as atlas
+from hologram.atlas import complex_parts
 from hologram.atlas.builder import Value, select
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import FLOATS, INEXACT
@@ -81,13 +82,13 @@ def atan2(y, x):
 
 def _roots(z: Value) -> tuple[Value, Value]:
     """The square roots of 1 - z and of 1 + z."""
-    x, y = atlas.real(z), atlas.imag(z)
-    return atlas.sqrt(atlas.pair(1.0 - x, -y)), atlas.sqrt(atlas.pair(1.0 + x, y))
+    x, y = complex_parts.real(z), complex_parts.imag(z)
+    return atlas.sqrt(complex_parts.pair(1.0 - x, -y)), atlas.sqrt(complex_parts.pair(1.0 + x, y))
 
 
 def _across(z: Value, w: Value) -> Value:
     """The real part of a product with the first number's conjugate."""
-    return atlas.real(z) * atlas.real(w) + atlas.imag(z) * atlas.imag(w)
+    return complex_parts.real(z) * complex_parts.real(w) + complex_parts.imag(z) * complex_parts.imag(w)
 
 
 def _asinh(z: Value, w: Value) -> Value:
@@ -99,12 +100,12 @@ def _asinh(z: Value, w: Value) -> Value:
 
 def _turned_up(z: Value) -> Value:
     """iz, by its parts."""
-    return atlas.pair(-atlas.imag(z), atlas.real(z))
+    return complex_parts.pair(-complex_parts.imag(z), complex_parts.real(z))
 
 
 def _turned_down(z: Value) -> Value:
     """-iz, by its parts."""
-    return atlas.pair(atlas.imag(z), -atlas.real(z))
+    return complex_parts.pair(complex_parts.imag(z), -complex_parts.real(z))
 
 
 def _beside_one(x: Value) -> Value:
@@ -122,8 +123,9 @@ def asin(x):
     """The angle in [-pi / 2, pi / 2] whose sine is x; NaN outside [-1, 1]. Of complex numbers the whole plane."""
     if x.dtype.is_complex:
         low, high = _roots(x)
-        return atlas.pair(
-            _angle(atlas.real(x), _across(atlas.conjugate(low), high)), _asinh(_turned_up(low), high)
+        return complex_parts.pair(
+            _angle(complex_parts.real(x), _across(complex_parts.conjugate(low), high)),
+            _asinh(_turned_up(low), high),
         )
     return _angle(x, atlas.sqrt((1.0 - x) * (1.0 + x)))
 
@@ -135,7 +137,9 @@ def acos(x):
     """The angle in [0, pi] whose cosine is x; NaN outside [-1, 1]. Of complex numbers the whole plane."""
     if x.dtype.is_complex:
         low, high = _roots(x)
-        return atlas.pair(_angle(atlas.real(low), atlas.real(high)) * 2.0, _asinh(_turned_up(high), low))
+        return complex_parts.pair(
+            _angle(complex_parts.real(low), complex_parts.real(high)) * 2.0, _asinh(_turned_up(high), low)
+        )
     return _angle(atlas.sqrt((1.0 - x) * (1.0 + x)), x)
 
 
@@ -193,8 +197,13 @@ def asinh(x):
 def acosh(x):
     """The number at least 0 whose hyperbolic cosine is x; NaN below 1. Of complex numbers the whole plane."""
     if x.dtype.is_complex:
-        low, high = (atlas.sqrt(atlas.pair(atlas.real(x) + one, atlas.imag(x))) for one in (-1.0, 1.0))
-        return atlas.pair(_asinh(low, high), _angle(atlas.imag(low), atlas.real(high)) * 2.0)
+        low, high = (
+            atlas.sqrt(complex_parts.pair(complex_parts.real(x) + one, complex_parts.imag(x)))
+            for one in (-1.0, 1.0)
+        )
+        return complex_parts.pair(
+            _asinh(low, high), _angle(complex_parts.imag(low), complex_parts.real(high)) * 2.0
+        )
     above = x - 1.0
     near = atlas.log1p(above + atlas.sqrt(above) * atlas.sqrt(above + 2.0))
     return select(x > 1e8, atlas.log(x) + math.log(2.0), near)
@@ -213,7 +222,7 @@ def atanh(x):
 
 def direction(z: Value) -> tuple[Value, Value]:
     """The parts of a complex number over its magnitude; 0 at 0."""
-    x, y = atlas.real(z), atlas.imag(z)
+    x, y = complex_parts.real(z), complex_parts.imag(z)
     largest = atlas.maximum(atlas.absolute(x), atlas.absolute(y))
     largest = select(largest == 0.0, 1.0, largest)  # so that no square overflows
     across, up = (

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from hologram.atlas import builder as atlas
+from hologram.atlas import complex_parts
 from hologram.atlas.builder import Value, select
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import COMPLEX, COMPUTED, DISCRETE, INTEGERS, NUMBERS, STORED, DType
@@ -109,7 +110,7 @@ def isnan(x):
 def isinf(x):
     """Whether x is infinite; of a complex number, whether a part is."""
     if x.dtype.is_complex:
-        return isinf(atlas.real(x)) | isinf(atlas.imag(x))
+        return isinf(complex_parts.real(x)) | isinf(complex_parts.imag(x))
     return atlas.absolute(x) == math.inf if x.dtype.is_float else x != x
 
 
@@ -117,7 +118,7 @@ def isinf(x):
 def isfinite(x):
     """Whether x is neither infinite nor NaN."""
     if x.dtype.is_complex:
-        return isfinite(atlas.real(x)) & isfinite(atlas.imag(x))
+        return isfinite(complex_parts.real(x)) & isfinite(complex_parts.imag(x))
     return atlas.absolute(x) < math.inf if x.dtype.is_float else x == x
 
 

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from hologram.atlas import builder as atlas
+from hologram.atlas import complex_parts
 from hologram.atlas.builder import Value, select
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import COMPLEX, COMPUTED, INEXACT, NUMBERS
@@ -133,7 +134,7 @@ def signed(cotangent, x):
     """The cotangent of a magnitude as that of the number; 0 at 0, where there is no derivative."""
     if x.dtype.is_complex:
         across, up = functions.direction(x)
-        return atlas.pair(cotangent * across, cotangent * up)
+        return complex_parts.pair(cotangent * across, cotangent * up)
     return select(x > 0.0, cotangent, select(x < 0.0, -cotangent, select(x == 0.0, 0.0, x)))
 
 
@@ -143,7 +144,7 @@ def signed(cotangent, x):
 def abs_(x):
     """The magnitude; the lowest integer stays itself."""
     if x.dtype.is_complex:
-        return functions.hypot(atlas.real(x), atlas.imag(x))
+        return functions.hypot(complex_parts.real(x), complex_parts.imag(x))
     return atlas.absolute(x) if x.dtype.is_signed else x
 
 
@@ -163,8 +164,10 @@ def _across(cotangent, x, result):
     """Of real numbers 0; of a complex one what turns it, over its magnitude."""
     if not x.dtype.is_complex:
         return None
-    along = atlas.real(cotangent) * atlas.real(result) + atlas.imag(cotangent) * atlas.imag(result)
-    magnitude = functions.hypot(atlas.real(x), atlas.imag(x))
+    along = complex_parts.real(cotangent) * complex_parts.real(result) + complex_parts.imag(
+        cotangent
+    ) * complex_parts.imag(result)
+    magnitude = functions.hypot(complex_parts.real(x), complex_parts.imag(x))
     return select(x == 0.0, 0.0, (cotangent - result * along.to(x.dtype)) / magnitude.to(x.dtype))
 
 
@@ -186,7 +189,7 @@ def _sign_reference(x):
 def sign(x):
     """-1, 0 or 1; NaN stays NaN, -0.0 gives 0.0. Of a complex number it over its magnitude, of 0 0."""
     if x.dtype.is_complex:
-        return atlas.pair(*functions.direction(x))
+        return complex_parts.pair(*functions.direction(x))
     if not x.dtype.is_signed:
         return select(x > 0, 1, x)
     return select(x > 0, 1, select(x < 0, -1, select(x == 0, 0, x)))

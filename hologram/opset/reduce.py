@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from hologram.atlas import builder as atlas
+from hologram.atlas import complex_parts
 from hologram.atlas.builder import reduce_add, reduce_max, reduce_min, reduce_mul, select
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import COMPLEX, COMPUTED, FLOATS, INEXACT, INTEGERS, NUMBERS, DType
@@ -154,7 +155,7 @@ def mean(x, *, axis=None, keepdims=False):
 def _variance(x, correction):
     deviation = x - reduce_add(x) / width(x)
     if x.dtype.is_complex:
-        across, up = atlas.real(deviation), atlas.imag(deviation)
+        across, up = complex_parts.real(deviation), complex_parts.imag(deviation)
         squared = across * across + up * up
     else:
         squared = deviation * deviation

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from hologram.atlas.builder import conjugate
+from hologram.atlas.complex_parts import conjugate
 
 
 def holomorphic(rule: Callable[..., Any]) -> Callable[..., Any]:

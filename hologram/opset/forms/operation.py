@@ -5,9 +5,9 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
-from functools import cached_property, lru_cache
+from functools import cached_property
 from importlib import import_module
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from hologram.machine.layout import Layout
 from hologram.machine.limits import Limits
 from hologram.machine.plan import Plan, Target
 from hologram.opset.forms.accuracy import Loss
+from hologram.opset.forms.applicable import answers, outranks
 from hologram.opset.forms.default import Default
 from hologram.opset.forms.public import PublicSignature, PublicText
 
@@ -54,14 +55,6 @@ class Sample:
 
     operands: tuple[Any, ...]
     attributes: Mapping[str, Any] = field(default_factory=dict)
-
-
-class Applicable(Protocol):
-    """Anything an operation can be called on: a Tensor, or what stands for one while a function is traced."""
-
-    def __apply__(
-        self, operation: Operation, operands: tuple[Any, ...], attributes: dict[str, Any]
-    ) -> Any: ...
 
 
 @frozen(eq=False, repr=False)
@@ -339,7 +332,7 @@ class Operation:
         for operand in operands:
             # As with Python's operators, the most derived class answers: a traced tensor before the others.
             kind = type(operand)
-            if kind is not highest and _answers(kind) and (highest is None or _outranks(kind, highest)):
+            if kind is not highest and answers(kind) and (highest is None or outranks(kind, highest)):
                 chosen, highest = operand, kind
         if chosen is not None:
             return chosen.__apply__(self, operands, attributes)
@@ -363,20 +356,6 @@ class Operation:
 def _settles(value: Any) -> bool:
     """Whether it can be an attribute, which is part of what a launch is kept by."""
     return type(value).__hash__ is not None or type(value) is list
-
-
-@lru_cache(maxsize=256)
-def _answers(kind: type) -> bool:
-    """Whether an object of a type answers calls of operations; see Applicable."""
-    return hasattr(kind, "__apply__")
-
-
-@lru_cache(maxsize=256)
-def _outranks(kind: type, other: type) -> bool:
-    """Whether an object of a type answers before one of another: one that stands for several tensors before these."""
-    return issubclass(kind, other) or (
-        hasattr(kind, "__apply_first__") and not hasattr(other, "__apply_first__")
-    )
 
 
 OPERATIONS: dict[str, Operation] = {}

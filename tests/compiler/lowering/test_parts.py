@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from hologram.atlas import builder as atlas
+from hologram.atlas import complex_parts
 from hologram.atlas.builder import Builder, Value, select
 from hologram.atlas.evaluate import evaluate
 from hologram.atlas.opcodes import COMPLEX_FUNCTIONS, Opcode
@@ -97,8 +98,10 @@ def test_memory_choices_branches_loops_and_scalars() -> None:
     b.shared_store(shared, thread, b.load(x, i))
     b.barrier()
     z = b.shared_load(shared, thread)
-    chosen = select(atlas.real(z) > 0.0, z, a)
-    (turned,) = b.if_(atlas.imag(chosen) > 0.0, lambda: (atlas.conjugate(chosen),), lambda: (chosen * 2.0,))
+    chosen = select(complex_parts.real(z) > 0.0, z, a)
+    (turned,) = b.if_(
+        complex_parts.imag(chosen) > 0.0, lambda: (complex_parts.conjugate(chosen),), lambda: (chosen * 2.0,)
+    )
     (total,) = b.loop(0, 3, lambda k, t: (t * t + turned,), first=(turned,))
     b.store(out, i, total.to(c128))
     p = b.build()
@@ -126,7 +129,10 @@ def test_real_programs_are_left_alone_and_forms_are_real() -> None:
         (lambda x: x.builder.emit(Opcode.REAL, c128.part, x), "the part of a complex dtype"),
         (lambda x: x.builder.emit(Opcode.MAX, c64, x, x), "the dtype must be one of"),
         (lambda x: x.builder.emit(Opcode.LT, bool_, x, x), "the dtype must be one of"),
-        (lambda x: x.builder.emit(Opcode.PAIR, c128, atlas.real(x), atlas.imag(x)), "its parts must be"),
+        (
+            lambda x: x.builder.emit(Opcode.PAIR, c128, complex_parts.real(x), complex_parts.imag(x)),
+            "its parts must be",
+        ),
     ],
 )
 def test_rules_of_complex_numbers(wrong, rule: str) -> None:
