@@ -7,7 +7,7 @@ from functools import lru_cache
 
 @lru_cache(maxsize=256)
 def answers(kind: type) -> bool:
-    """Whether objects of a type answer calls of operations: a Tensor, or what stands for one while a function is traced.
+    """Whether objects of a type answer calls of operations: a Tensor, or what stands for one in a trace.
 
     Those have `__apply__(operation, operands, attributes)`, which gives the call's result.
     """
