@@ -123,6 +123,7 @@ CASES: list[Case] = [
     case("dot", V, 2.0),
     case("dot", CUBE, RNG.standard_normal((5, 4, 2)).astype(np.float32)), case("vdot", X, X.T.copy()),
     *(case("pad", X, 2, m) for m in ("constant", "edge", "reflect", "symmetric", "wrap")),
+    case("pad", np.float32(3.0), 2),
     case("pad", X, ((1, 0), (0, 9)), "reflect"), case("pad", X, (3, 1), "constant", constant_values=2.0),
     case("argwhere", I), case("argwhere", np.float32(3.0)), case("flatnonzero", I), case("argwhere", EMPTY),
     case("unique", I), case("unique", I, True, True, True), case("unique", HOLES, return_counts=True),
