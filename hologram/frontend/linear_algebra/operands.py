@@ -28,9 +28,8 @@ def matrices(who: str, *arrays: Any, axes: int = 2) -> list[Tensor]:
     dtype = promoted([x.dtype for x in made])
     dtype = dtype if dtype.is_inexact else f32
     if dtype.name not in DTYPES:
-        raise UnsupportedDType(
-            f"linalg.{who}: f32 or f64 is needed, got {dtype}: convert it, as x.astype('f32')"
-        )
+        way = "" if dtype.is_complex else ": convert it, as x.astype('f32')"
+        raise UnsupportedDType(f"linalg.{who}: f32 or f64 is needed, got {dtype}{way}")
     return [x.astype(dtype, copy=False) for x in made]
 
 
