@@ -200,6 +200,18 @@ SHAPES = [
     ),
     Bad("pad", lambda b: hg.pad(b.t, padding=((1, 1),)), ShapeError, "pad"),
     Bad("pad negative", lambda b: hg.pad(b.t, padding=((-1, 1), (0, 0))), ShapeError, "pad"),
+    Bad(
+        "pad of a number",
+        lambda b: hg.pad(hg.sum(b.t), padding=1),
+        ShapeError,
+        r"pad: a tensor with an axis is needed",
+    ),
+    Bad(
+        "pad numbers for axes",
+        lambda b: hg.pad(b.tensor(2, 3, 4), padding=(1, 2, 3)),
+        ShapeError,
+        "pad: 3 pairs",
+    ),
     Bad("pad numbers", lambda b: hg.pad(b.t, padding=-1), ShapeError, "pad"),
     Bad("layer norm", lambda b: hg.layer_norm(b.t, normalized_shape=(3,)), ShapeError, "layer_norm"),
     Bad("group norm", lambda b: hg.group_norm(b.t, num_groups=3), ShapeError, "group_norm"),

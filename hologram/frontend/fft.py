@@ -20,7 +20,7 @@ from hologram.frontend import tensor as tensors
 from hologram.frontend.array_api.creation import asarray
 from hologram.frontend.default import executor_of
 from hologram.frontend.tensor import Tensor
-from hologram.machine.axes import normalize_axes, normalize_axis, whole
+from hologram.machine.axes import integers, normalize_axes, normalize_axis, whole
 from hologram.opset import arrange, complex_numbers, creation, fourier, movement
 from hologram.opset import math as arithmetic
 from hologram.opset.padding import pad
@@ -94,7 +94,7 @@ def rfftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: str = "backward")
     x = _real("rfftn", x)
     sizes, order = _axes("rfftn", x, s, axes)
     x = rfft(x, n=sizes[-1], axis=order[-1], norm=norm)
-    for n, axis in zip(sizes[:-1], order[:-1], strict=True):
+    for n, axis in reversed(tuple(zip(sizes[:-1], order[:-1], strict=True))):
         x = fft(x, n=n, axis=axis, norm=norm)
     return x
 
@@ -181,22 +181,27 @@ def _sized(who: str, x: Tensor, n: int | None, axis: int) -> tuple[Tensor, int, 
     return x, n, k
 
 
-def _axes(who: str, x: Tensor, s: Any, axes: Any) -> tuple[Sequence[int | None], Sequence[int]]:
-    """The sizes along axes, and these."""
+def _axes(who: str, x: Tensor, s: Any, axes: Any) -> tuple[Sequence[int], Sequence[int]]:
+    """The sizes along axes, -1 for x's own, and these: all, or the last ones."""
+    sizes = None if s is None else integers(s, f"{who}: a size")
     if axes is None:
-        order = tuple(range(x.ndim)) if s is None else tuple(range(x.ndim - len(s), x.ndim))
+        order = tuple(range(x.ndim))[-x.ndim if sizes is None else x.ndim - len(sizes) :]
     else:
         given = axes if isinstance(axes, (tuple, list)) else (axes,)
         order = tuple(normalize_axis(a, x.ndim, who) for a in given)
-    sizes = [None] * len(order) if s is None else list(s)
-    if len(sizes) != len(order) or not order:
-        raise ShapeError(f"{who}: a size for each of some axes is needed, got s={s} and axes={axes}")
-    return [None if n == -1 else n for n in sizes], order
+    if not order or (sizes is not None and len(sizes) != len(order)):
+        raise ShapeError(
+            f"{who}: a size for each of some axes is needed, got s={s} and axes={axes} for shape {x.shape}"
+        )
+    own = [x.shape[k] for k in order]
+    return own if sizes is None else [m if n == -1 else n for m, n in zip(own, sizes, strict=True)], order
 
 
 def _along(who: str, one: Any, x: Any, s: Any, axes: Any, norm: str) -> Tensor:
     x = _made_complex(who, x)
-    for n, axis in zip(*_axes(who, x, s, axes), strict=True):
+    for n, axis in reversed(
+        tuple(zip(*_axes(who, x, s, axes), strict=True))
+    ):  # as NumPy, where one is named twice
         x = one(x, n=n, axis=axis, norm=norm)
     return x
 
@@ -292,6 +297,8 @@ def _swapped(norm: str) -> str:
 
 
 def _frequencies(who: str, k: Tensor, n: int, d: float, wanted: Any) -> Tensor:
+    if not d:
+        raise ValueError(f"{who}: the distance of samples must not be 0, got {d}")
     element = f32 if wanted is None else dtype(wanted)
     if not element.is_float:
         raise UnsupportedDType(f"{who}: a float dtype is needed, got {element}")

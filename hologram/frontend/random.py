@@ -70,6 +70,8 @@ def key(seed: Any, *, device: Any = None) -> Tensor:
         tracer = _tracing()
         engine = tracer.executor if tracer is not None and device is None else _Default.executor(device)
         number = seed if isinstance(seed, _TracedNumber) else int(seed)
+        if not isinstance(number, _TracedNumber) and not -(1 << 63) <= number < 1 << 64:
+            raise ValueError(f"random.key: the seed must have 64 bits, got {number}")
         first = _tensors.full(engine, (1,), number % (1 << 64), dtypes.u64)
     return _of(first, first * 0)
 

@@ -10,7 +10,7 @@ import numpy as np
 from hologram.atlas import builder as atlas
 from hologram.atlas.builder import Value, select
 from hologram.foundation import dtypes
-from hologram.foundation.dtypes import COMPUTED, FLOATS, INTEGERS, NUMBERS, DType
+from hologram.foundation.dtypes import COMPLEX, COMPUTED, FLOATS, INTEGERS, NUMBERS, DType
 from hologram.opset.forms import types
 from hologram.opset.forms.accuracy import QUOTIENT
 from hologram.opset.forms.map import elementwise
@@ -137,7 +137,7 @@ def exponent(x):
 
 def _round_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
     yield from unary()(rng, dtype)
-    if dtype.is_float:  # numbers that all dtypes hold, none of them halfway
+    if dtype.is_inexact:  # numbers that all dtypes hold, none of them halfway
         x = (np.arange(-40, 40) * 0.25 + 0.0625).astype(dtype.numpy).reshape(8, 10)
         for decimals in (1, -1):
             yield Sample((x,), {"decimals": decimals})
@@ -147,16 +147,25 @@ def _round_reference(x, decimals=0):
     return x if np.asarray(x).dtype.kind in "iu" else np.round(x, decimals)
 
 
-@elementwise(types=types.number, dtypes=NUMBERS, reference=_round_reference, samples=_round_samples, ulp=2,
+@elementwise(types=types.number, dtypes=NUMBERS + COMPLEX, reference=_round_reference, samples=_round_samples, ulp=2,
              aten=("round",), looser=(QUOTIENT,), gradient={"x": None})  # fmt: skip
 def round_(x, *, decimals=0):
-    """The nearest integer, halves to even; or, by multiplying with a power of ten, so many decimals, as in NumPy."""
+    """The nearest integer, halves to even; or, by multiplying with a power of ten, so many decimals, as in NumPy.
+
+    The parts of complex numbers are rounded each.
+    """
     if not isinstance(decimals, int):
         raise TypeError(f"round: decimals must be an integer, got {decimals!r}")
+    if x.dtype.is_complex:
+        return atlas.pair(_rounded(atlas.real(x), decimals), _rounded(atlas.imag(x), decimals))
     if not x.dtype.is_float:
         if decimals < 0:
             raise ValueError(f"round: integers are rounded to no less than 0 decimals, got {decimals}")
         return x
+    return _rounded(x, decimals)
+
+
+def _rounded(x: Value, decimals: int) -> Value:
     if not decimals:
         return atlas.round_(x)
     scale = 10.0 ** abs(decimals)

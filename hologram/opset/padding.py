@@ -24,9 +24,11 @@ MODES = ("constant", "edge", "reflect", "symmetric", "wrap")
 
 
 def _widths(ndim: int, padding: Any) -> tuple[tuple[int, int], ...]:
-    given = (padding,) * ndim if isinstance(padding, int) else padding
-    pairs = isinstance(given, (tuple, list)) and all(isinstance(p, (int, tuple, list)) for p in given)
-    widths = tuple((p, p) if isinstance(p, int) else tuple(p) for p in given) if pairs else ()
+    given: Any = (padding, padding) if isinstance(padding, int) else padding
+    if isinstance(given, (tuple, list)) and len(given) == 2 and all(isinstance(n, int) for n in given):
+        given = (given,) * ndim  # as NumPy: the same for every axis
+    pairs = isinstance(given, (tuple, list)) and all(isinstance(p, (tuple, list)) for p in given)
+    widths: tuple[Any, ...] = tuple(map(tuple, given)) if pairs else ()
     if not pairs or len(widths) != ndim or any(len(w) != 2 or min(w) < 0 for w in widths):
         raise ShapeError(f"pad: {ndim} pairs (before, after) of sizes >= 0 are needed, got {padding}")
     return widths
@@ -35,6 +37,8 @@ def _widths(ndim: int, padding: Any) -> tuple[tuple[int, int], ...]:
 def _padded_shape(x, *, padding, value, mode):
     if mode not in MODES:
         raise ValueError(f"pad: mode must be one of {', '.join(MODES)}, got {mode!r}")
+    if not x.ndim:
+        raise ShapeError("pad: a tensor with an axis is needed, got shape ()")
     widths = _widths(x.ndim, padding)
     if mode != "constant" and any(sum(w) and not n for n, w in zip(x.shape, widths, strict=True)):
         raise ShapeError(
@@ -76,6 +80,7 @@ def _samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
         ((3, 4), {"padding": ((0, 2), (1, 0)), "value": 1.0}),
         ((2, 0), {"padding": ((1, 1), (0, 3)), "value": 1.0}),
         ((2, 3), {"padding": 2, "value": 1.0}),
+        ((2, 3), {"padding": (1, 2), "value": 1.0}),
         special=True,
     )(rng, dtype)
     for mode in MODES[1:]:
@@ -93,7 +98,7 @@ def _reference(x, padding, value=0.0, mode: Any = "constant"):
     shape_of=_padded_shape, dtypes=ALL, samples=_samples, reference=_reference, gradient={"x": _unpadded}
 )
 def pad(at, x, *, padding, value: float = 0.0, mode="constant"):
-    """x with `padding` elements around it: (before, after) for every axis, or one number.
+    """x with `padding` elements around it: a number, (before, after), or for each axis such a pair.
 
     By `mode` they are `value` ("constant"), copies of the nearest ("edge"), or x goes on mirrored without its end
     ("reflect"), mirrored with it ("symmetric"), or from its other end ("wrap").

@@ -91,7 +91,19 @@ def test_sizes_axes_and_norms(executor: hg.Executor, name: str, n: int | None, a
 
 @pytest.mark.parametrize("name", ["fftn", "ifftn", "rfftn", "irfftn"])
 @pytest.mark.parametrize(
-    "how", [{}, {"axes": (0, 2)}, {"axes": (2, 0)}, {"s": (3, 8), "axes": (1, 2)}, {"s": (4, 7, 2)}]
+    "how",
+    [
+        {},
+        {"axes": (0, 2)},
+        {"axes": (2, 0)},
+        {"s": (3, 8), "axes": (1, 2)},
+        {"s": (4, 7, 2)},
+        {"s": (3, -1, 5)},
+        {"s": (3, -1), "axes": (2, 1)},
+        {"s": (2, 6), "axes": (1, 1)},
+        {"s": (3, -1), "axes": (1, 1)},
+    ],
+    ids=str,
 )
 def test_several_axes(executor: hg.Executor, name: str, how: dict[str, Any]) -> None:
     x = numbers(4, (4, 6, 5), dtypes.f32 if name == "rfftn" else dtypes.c64)
@@ -162,6 +174,9 @@ def test_radices_and_roots() -> None:
         (lambda x: hg.fft.rfft(x), hg.UnsupportedDType, "rfft: real numbers are needed, got c64"),
         (lambda x: hg.fft.fft(x, axis=2), Exception, "axis"),
         (lambda x: hg.fft.fftn(x, s=(2, 3), axes=(0,)), hg.ShapeError, "a size for each"),
+        (lambda x: hg.fft.fftn(x, s=(2, 3)), hg.ShapeError, "a size for each of some axes .* for shape"),
+        (lambda x: hg.fft.fftn(x, s=2.5), TypeError, "fftn: a size"),
+        (lambda x: hg.fft.fftfreq(4, d=0), ValueError, "fftfreq: the distance of samples must not be 0"),
         (lambda x: hg.fft.fftfreq(0), hg.ShapeError, "fftfreq: n must be at least 1"),
         (lambda x: hg.fft.fft(x, n=2.5), TypeError, "fft: n"),  # pyright: ignore[reportArgumentType]
     ],

@@ -163,6 +163,9 @@ def test_what_is_refused(executor: hg.Executor, key: hg.Tensor) -> None:
         hg.random.normal(7, (3,))  # type: ignore[arg-type]
     with pytest.raises(hg.ShapeError, match=r"random\.split: a key is two u64 .* f32 of shape \(2,\)"):
         hg.random.split(executor.ones((2,)))
+    for seed in (1 << 64, -(1 << 63) - 1):
+        with pytest.raises(ValueError, match=f"the seed must have 64 bits, got {seed}"):
+            hg.random.key(seed)
     with pytest.raises(TypeError, match=r"the seed must be an integer, got 1\.5"):
         hg.random.key(1.5)
     with pytest.raises(hg.UnsupportedDType, match="floats are made, got i32"):

@@ -77,7 +77,7 @@ def _scan_back(
         carried, row, arrived = given
         pulled = _pulled(loop.body, (*constants, *carried, *row), [*flowing, *arrived])
         ends = (loop.constants, loop.constants + loop.carried)
-        added = [a + b if _is_float(b) else a for a, b in zip(sums, pulled[: ends[0]], strict=True)]
+        added = [a + b if _is_inexact(b) else a for a, b in zip(sums, pulled[: ends[0]], strict=True)]
         flows = [_given(engine, p, x) for p, x in zip(pulled[slice(*ends)], made, strict=False)]
         return (flows, added), [_given(engine, p, r) for p, r in zip(pulled[ends[1] :], row, strict=True)]
 
@@ -87,7 +87,7 @@ def _scan_back(
         named(step, loop.who), (whole[: loop.carried], sums), xs, length=loop.length, reverse=not loop.reverse
     )
     found = [*totals, *flowing, *further]
-    return tuple(f if _is_float(x) else None for f, x in zip(found, operands, strict=True))
+    return tuple(f if _is_inexact(x) else None for f, x in zip(found, operands, strict=True))
 
 
 def _choice_back(choice: Choice, operands: Sequence[Tensor], cotangent: Sequence[Any]) -> tuple[Any, ...]:
@@ -98,14 +98,14 @@ def _choice_back(choice: Choice, operands: Sequence[Tensor], cotangent: Sequence
     def back(graph: Graph) -> Callable[..., Any]:
         def pulled(*arrived: Any) -> Any:
             found = _pulled(graph, given, _slots(cotangent, arrived))
-            return [_given(engine, p, x) for p, x in zip(found, given, strict=True) if _is_float(x)]
+            return [_given(engine, p, x) for p, x in zip(found, given, strict=True) if _is_inexact(x)]
 
         return named(pulled, choice.who)
 
     there = [c for c in cotangent if c is not None]
     functions = [back(graph) for graph in choice.branches]
     rest = iter(branches.chosen(choice.who, number, functions, there))
-    return (None, *(next(rest) if _is_float(x) else None for x in given))
+    return (None, *(next(rest) if _is_inexact(x) else None for x in given))
 
 
 def _slots(cotangent: Sequence[Any], arrived: Sequence[Any]) -> list[Any]:
@@ -114,31 +114,31 @@ def _slots(cotangent: Sequence[Any], arrived: Sequence[Any]) -> list[Any]:
 
 
 def _pulled(graph: Graph, operands: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
-    """The cotangents of a graph's inputs from those of its outputs; None of what is no float."""
-    floats = [x for x in operands if _is_float(x)]
+    """The cotangents of a graph's inputs from those of its outputs; None of what has none."""
+    floats = [x for x in operands if _is_inexact(x)]
 
     def function(*chosen: Any) -> Any:
         rest = iter(chosen)
-        given = [next(rest) if _is_float(x) else x for x in operands]
+        given = [next(rest) if _is_inexact(x) else x for x in operands]
         return evaluated(graph, given, operands[0].executor)
 
     if not floats:
         return [None for _ in operands]
     _, pullback = vjp(function, *floats)
     made = [graph.layouts[v] for v in graph.outputs]
-    found = iter(pullback([c if x.dtype.is_float else None for c, x in zip(cotangents, made, strict=True)]))
-    return [next(found) if _is_float(x) else None for x in operands]
+    found = iter(pullback([c if x.dtype.is_inexact else None for c, x in zip(cotangents, made, strict=True)]))
+    return [next(found) if _is_inexact(x) else None for x in operands]
 
 
 def _given(engine: Any, cotangent: Any, like: Tensor | Layout) -> Tensor:
     """A cotangent, or zeros where none came."""
-    if cotangent is not None and _is_float(like):
+    if cotangent is not None and _is_inexact(like):
         return cotangent
     return tensors.full(engine, like.shape, 0, like.dtype)
 
 
-def _is_float(x: Any) -> bool:
-    return x is not None and x.dtype.is_float
+def _is_inexact(x: Any) -> bool:
+    return x is not None and x.dtype.is_inexact
 
 
 FOLLOWED[run] = followed

@@ -65,17 +65,20 @@ class State:
         return [*(t.dtype for t in self.tensors), *[None] * count]
 
     def _check_structure(self, state: Any) -> None:
-        if not same_structure(self.tree, state):
-            before, after = (", ".join(paths(t, self.name)) or "nothing" for t in (self.tree, state))
+        here, there = ([x is None for x in leaves(t)] for t in (self.tree, state))
+        if here != there or not same_structure(self.tree, state):
+            before, after = (", ".join(self._held(t)) or "nothing" for t in (self.tree, state))
             raise ShapeError(
                 f"{self.who}: the body must give back a state of the structure that it was given, which holds "
                 f"{before}; got {after}"
             )
 
+    def _held(self, tree: Any) -> list[str]:
+        """How a state's leaves are called; None is none."""
+        return [p for p, x in zip(paths(tree, self.name), leaves(tree), strict=True) if x is not None]
+
     def _check(self, body: Body) -> None:
-        given = paths(self.tree, self.name)
-        kept = [p for p, x in zip(given, leaves(self.tree), strict=True) if x is not None]
-        for path, before, after in zip(kept, self.tensors, body.made, strict=False):
+        for path, before, after in zip(self._held(self.tree), self.tensors, body.made, strict=False):
             if before.shape != after.shape:
                 raise ShapeError(
                     f"{self.who}: {path} must keep its shape from one turn to the next, got {before.shape} before and "

@@ -22,7 +22,12 @@ def vector_norm(x: Any, /, *, axis: Axes = None, keepdims: bool = False, ord: fl
 
     The derivative of a norm that is 0 is 0.
     """
-    return norms.vector_norm(asarray(x), axis=axis, order=float(ord), keepdims=keepdims)
+    return norms.vector_norm(_magnitudes(asarray(x)), axis=axis, order=float(ord), keepdims=keepdims)
+
+
+def _magnitudes(x: Tensor) -> Tensor:
+    """Of complex numbers, whose norms are those of their magnitudes; of others what they are."""
+    return x.abs() if x.dtype.is_complex else x
 
 
 def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: float | str | None = "fro") -> Tensor:
@@ -39,7 +44,7 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: float | str | None = 
 
 def _matrix_norm(a: Tensor, ord: float | str | None) -> Tensor:
     if ord in ("fro", None):
-        return norms.vector_norm(a, axis=(-2, -1), order=2.0)
+        return norms.vector_norm(_magnitudes(a), axis=(-2, -1), order=2.0)
     if ord == "nuc":
         return svdvals(a).sum(axis=-1)
     if ord not in (1, -1, 2, -2, math.inf, -math.inf):
@@ -49,7 +54,7 @@ def _matrix_norm(a: Tensor, ord: float | str | None) -> Tensor:
     if ord in (2, -2):
         values = svdvals(a)
     else:
-        values = norms.vector_norm(a, axis=-2 if ord in (1, -1) else -1, order=1.0)
+        values = norms.vector_norm(_magnitudes(a), axis=-2 if ord in (1, -1) else -1, order=1.0)
     if not values.shape[-1]:
         if ord < 0:  # type: ignore[operator]
             raise ShapeError(

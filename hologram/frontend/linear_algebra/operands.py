@@ -26,11 +26,10 @@ def matrices(who: str, *arrays: Any, axes: int = 2) -> list[Tensor]:
             what = "matrices are" if axes == 2 else "at least one axis is"
             raise LinAlgError(f"linalg.{who}: {what} needed, got shape {x.shape}")
     dtype = promoted([x.dtype for x in made])
-    dtype = dtype if dtype.is_float else f32
+    dtype = dtype if dtype.is_inexact else f32
     if dtype.name not in DTYPES:
-        raise UnsupportedDType(
-            f"linalg.{who}: f32 or f64 is needed, got {dtype}: convert it, as x.astype('f32')"
-        )
+        way = "" if dtype.is_complex else ": convert it, as x.astype('f32')"
+        raise UnsupportedDType(f"linalg.{who}: f32 or f64 is needed, got {dtype}{way}")
     return [x.astype(dtype, copy=False) for x in made]
 
 

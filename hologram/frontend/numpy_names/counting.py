@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from hologram.foundation.errors import ShapeError, UnsupportedDType
 from hologram.frontend.array_api.creation import asarray
 from hologram.frontend.array_api.searching import nonzero, unique_all
 from hologram.frontend.indexing import flat_nonzero
-from hologram.frontend.numpy_names.operands import beside, floating, on_host
+from hologram.frontend.numpy_names.operands import beside, floating, inexact, on_host
 from hologram.frontend.tensor import Tensor
 from hologram.machine.axes import normalize_axis, whole
 from hologram.opset import creation, indexing, logic, movement, reduce, scan, searching, sort
@@ -55,7 +56,7 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | N
     if weights is None:
         added: Any = given.executor.ones(given.shape, dtypes.i64)
     else:
-        added = floating(beside(given, weights)[1])
+        added = floating(beside(given, weights)[1], "bincount: weights")
         if added.shape != given.shape:
             raise ShapeError(f"bincount: as many weights are needed, got {given.shape} and {added.shape}")
     return _counted(given.astype(dtypes.i64, copy=False), added, length)
@@ -78,7 +79,7 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Tensor:
     if edges.ndim != 1:
         raise ShapeError(f"digitize: bins must be a vector, got shape {edges.shape}")
     falling = False
-    if not (deferred() and isinstance(bins, Tensor)):
+    if not _unknown(bins):
         numbers = on_host(bins, "digitize: bins")
         steps = np.diff(numbers)
         falling = bool(np.any(steps < 0))
@@ -90,6 +91,11 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Tensor:
     return edges.shape[0] - found
 
 
+def _unknown(x: Any) -> bool:
+    """Whether it is a tensor in a traced function, whose elements nobody knows yet."""
+    return deferred() and isinstance(x, Tensor)
+
+
 def histogram(
     a: Any, bins: Any = 10, range: Any = None, density: bool = False, weights: Any = None
 ) -> tuple[Tensor, Tensor]:
@@ -99,7 +105,7 @@ def histogram(
     for), or the edges. The last bin has both of its edges. `density` divides by the sum and by the widths.
     """
     x = asarray(a)
-    flat = floating(x).reshape(x.size)
+    flat = _counted_in(x)
     edges = _edges(flat, bins, range)
     last = edges.shape[0] - 1
     place = searching.searchsorted(edges, flat, side="right") - 1
@@ -111,7 +117,7 @@ def histogram(
         added = beside(x, weights)[1]
         if added.shape != x.shape:
             raise ShapeError(f"histogram: weights of shape {x.shape} are needed, got {added.shape}")
-        added = floating(added).reshape(flat.size)
+        added = floating(added, "histogram: weights").reshape(flat.size)
     counts = _counted(place, added, last)
     if density:
         share = counts.astype(edges.dtype, copy=False)
@@ -121,16 +127,24 @@ def histogram(
 
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None) -> Tensor:
     """The edges that histogram uses."""
-    return _edges(floating(a), bins, range)
+    return _edges(_counted_in(asarray(a)), bins, range)
+
+
+def _counted_in(x: Tensor) -> Tensor:
+    """The elements, flat, in the dtype that edges have: f32 of narrower floats, which have too few numbers."""
+    made = floating(x, "histogram")
+    return made.astype(made.dtype.computed, copy=False).reshape(x.size)
 
 
 def _edges(flat: Tensor, bins: Any, range: Any) -> Tensor:
     if not isinstance(bins, (int, np.integer)):
         if isinstance(bins, str):
             raise ValueError(f"histogram: bins must be a number or edges, got {bins!r}")
-        edges = floating(beside(flat, bins)[1]).astype(flat.dtype, copy=False)
+        edges = floating(beside(flat, bins)[1], "histogram: bins").astype(flat.dtype, copy=False)
         if edges.ndim != 1 or edges.shape[0] < 2:
             raise ShapeError(f"histogram: edges must be a vector of two at least, got shape {edges.shape}")
+        if not _unknown(bins) and np.any(np.diff(on_host(bins, "histogram: bins")) < 0):
+            raise ValueError("histogram: edges must rise throughout")
         return edges
     if bins < 1:
         raise ValueError(f"histogram: at least one bin is needed, got {bins}")
@@ -155,7 +169,8 @@ def interp(
 
     With a `period` xp may lie in any order, and there is no outside.
     """
-    at, known, values = (floating(t) for t in beside(x, xp, fp))
+    at, known, values = beside(x, xp, fp)
+    at, known, values = floating(at, "interp: x"), floating(known, "interp: xp"), inexact(values)
     if known.ndim != 1 or known.shape != values.shape or not known.size:
         raise ShapeError(
             f"interp: vectors of one size, 1 at least, are needed, got {known.shape} and {values.shape}"
@@ -180,12 +195,19 @@ def interp(
     width = x1 - x0
     flat_there = logic.equal(width, 0.0)
     weight = logic.where(flat_there, 0.0, (flat - x0) / logic.where(flat_there, 1.0, width))
-    found = logic.where(logic.equal(flat, x1), y1, y0 + (y1 - y0) * weight)
+    rise = y1 - y0
+    found = y0 + rise * weight
+    other = logic.where(
+        logic.equal(y0, y1), y0, y1 + rise * (weight - 1.0)
+    )  # beside infinite values, as NumPy
+    other = logic.where(logic.equal(flat, x0), y0, other)
+    found = logic.where(logic.isnan(found), other, found)
+    found = logic.where(logic.equal(flat, x1), y1, found)
     below = values[0] if left is None or period is not None else left
     above = values[n - 1] if right is None or period is not None else right
     found = logic.where(logic.less(flat, known[0]), below, found)
     found = logic.where(logic.greater(flat, known[n - 1]), above, found)
-    return logic.where(logic.isnan(flat), flat, found).reshape(at.shape)
+    return logic.where(logic.isnan(flat), math.nan, found).reshape(at.shape)
 
 
 def unique(

@@ -8,7 +8,7 @@ from typing import Any
 from hologram.foundation.errors import ShapeError
 from hologram.frontend.array_api.creation import asarray
 from hologram.frontend.tensor import Tensor
-from hologram.opset import logic, reduce, scan
+from hologram.opset import complex_numbers, logic, reduce, scan
 from hologram.opset import math as arithmetic
 from hologram.runtime.dispatch import deferred
 
@@ -16,12 +16,12 @@ from hologram.runtime.dispatch import deferred
 def _filled(a: Any, value: float) -> Tensor:
     """With a number in the place of NaN."""
     x = asarray(a)
-    return logic.where(logic.isnan(x), value, x) if x.dtype.is_float else x
+    return logic.where(logic.isnan(x), value, x) if x.dtype.is_inexact else x
 
 
 def _there(a: Any) -> Tensor:
     x = asarray(a)
-    return logic.logical_not(logic.isnan(x)) if x.dtype.is_float else logic.equal(x, x)
+    return logic.logical_not(logic.isnan(x)) if x.dtype.is_inexact else logic.equal(x, x)
 
 
 def nansum(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = False) -> Tensor:
@@ -55,22 +55,27 @@ def _extreme(fold: Any, a: Any, bound: float, axis: Any, keepdims: bool) -> Tens
 def nanmean(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
     """The mean of what is not NaN; NaN where all are."""
     x = asarray(a)
-    if not x.dtype.is_float:
+    if not x.dtype.is_inexact:
         return reduce.mean(x, axis=axis, keepdims=keepdims)
     count = reduce.sum_(_there(x), axis=axis, keepdims=keepdims)
-    return reduce.sum_(_filled(x, 0.0), axis=axis, keepdims=keepdims) / count.astype(x.dtype)
+    return reduce.sum_(_filled(x, 0.0), axis=axis, keepdims=keepdims) / count.astype(x.dtype.part)
 
 
 def nanvar(a: Any, axis: Any = None, ddof: float = 0, *, keepdims: bool = False) -> Tensor:
     """The variance of what is not NaN; NaN where no more than `ddof` are left."""
     x = asarray(a)
-    if not x.dtype.is_float:
+    if not x.dtype.is_inexact:
         return reduce.var(x, axis=axis, correction=float(ddof), keepdims=keepdims)
     there = _there(x)
     deviation = logic.where(there, x - nanmean(x, axis, keepdims=True), 0.0)
-    count = reduce.sum_(there, axis=axis, keepdims=keepdims).astype(x.dtype) - float(ddof)
-    squares = reduce.sum_(deviation * deviation, axis=axis, keepdims=keepdims)
+    count = reduce.sum_(there, axis=axis, keepdims=keepdims).astype(x.dtype.part) - float(ddof)
+    squares = reduce.sum_(_squared(deviation), axis=axis, keepdims=keepdims)
     return squares / logic.where(logic.greater(count, 0.0), count, math.nan)
+
+
+def _squared(x: Tensor) -> Tensor:
+    """The squares of magnitudes."""
+    return x.real * x.real + x.imag * x.imag if x.dtype.is_complex else x * x
 
 
 def nanstd(a: Any, axis: Any = None, ddof: float = 0, *, keepdims: bool = False) -> Tensor:
@@ -121,6 +126,9 @@ def nan_to_num(
     The result is always new: `copy` is there for NumPy's order of arguments.
     """
     made = asarray(x)
+    if made.dtype.is_complex:  # part by part
+        parts = complex_numbers.view_as_real(made)
+        return complex_numbers.view_as_complex(nan_to_num(parts, copy, nan, posinf, neginf))
     if not made.dtype.is_float:
         return made.clone()
     high = made.dtype.largest if posinf is None else posinf

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from hologram.foundation.dtypes import f32
-from hologram.foundation.errors import TraceError
+from hologram.foundation.errors import TraceError, UnsupportedDType
 from hologram.frontend.array_api.creation import asarray
 from hologram.frontend.tensor import Tensor
 from hologram.machine.axes import normalize_axis
@@ -30,10 +30,18 @@ def beside(*arrays: Any) -> list[Tensor]:
     ]
 
 
-def floating(x: Any) -> Tensor:
-    """A tensor of floats: of integers and bools f32."""
+def floating(x: Any, who: str) -> Tensor:
+    """A tensor of floats: of integers and bools f32; complex numbers are refused."""
     made = asarray(x)
-    return made if made.dtype.is_float else made.astype(f32)
+    if made.dtype.is_complex:
+        raise UnsupportedDType(f"{who}: real numbers are needed, got {made.dtype}")
+    return inexact(made)
+
+
+def inexact(x: Any) -> Tensor:
+    """A tensor of floats or of complex numbers: of integers and bools f32."""
+    made = asarray(x)
+    return made if made.dtype.is_inexact else made.astype(f32)
 
 
 def rows(x: Tensor, axis: Any, who: str) -> tuple[Tensor, tuple[int, ...]]:

@@ -11,6 +11,7 @@ from hologram.frontend.numpy_names.shapes import ravel
 from hologram.frontend.tensor import Tensor
 from hologram.opset import contraction, logic, matmul
 from hologram.opset import math as arithmetic
+from hologram.opset.complex_numbers import conjugated
 
 DEGREE = 0.017453292519943295
 
@@ -30,9 +31,9 @@ def inner(a: Any, b: Any) -> Tensor:
 
 
 def vdot(a: Any, b: Any) -> Tensor:
-    """The sum of products of the elements in order, whatever the shapes."""
+    """The sum of products of the elements in order, whatever the shapes; the first's are conjugated."""
     x, y = beside(a, b)
-    return matmul.matmul(ravel(x), ravel(y))
+    return matmul.matmul(ravel(conjugated(x)), ravel(y))
 
 
 def kron(a: Any, b: Any) -> Tensor:
@@ -64,9 +65,9 @@ def divmod(x1: Any, x2: Any) -> tuple[Tensor, Tensor]:
 def isclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
     """Whether |a - b| <= atol + rtol |b|; infinities are close to themselves."""
     x, y = beside(a, b)
-    if not (x.dtype.is_float or y.dtype.is_float):
+    if not (x.dtype.is_inexact or y.dtype.is_inexact):
         x, y = x.astype("f32"), y.astype("f32")
-    finite = logic.isfinite(y) if y.dtype.is_float else logic.equal(y, y)
+    finite = logic.isfinite(y) if y.dtype.is_inexact else logic.equal(y, y)
     near = logic.logical_and(logic.less_equal((x - y).abs(), atol + rtol * y.abs()), finite)
     close = logic.where(finite, near, logic.equal(x, y))
     if not equal_nan:

@@ -14,7 +14,7 @@ from hologram.foundation.errors import ShapeError
 from hologram.frontend.array_api.creation import asarray
 from hologram.frontend.numpy_names.operands import beside
 from hologram.frontend.tensor import Tensor
-from hologram.machine.axes import integers
+from hologram.machine.axes import integers, whole
 from hologram.opset import creation, indexing, logic, reduce, scattering
 from hologram.opset import math as arithmetic
 
@@ -27,7 +27,10 @@ def _segments(who: str, data: Any, segment_ids: Any, num_segments: int | None) -
             f"{who}: an integer for each of the rows is needed, got {ids.dtype} of {ids.shape} for {x.shape}"
         )
     if num_segments is None:
-        num_segments = int(reduce.max_(ids)) + 1 if ids.size else 0
+        num_segments = max(int(reduce.max_(ids)) + 1, 0) if ids.size else 0
+    num_segments = whole(num_segments, f"{who}: num_segments")
+    if num_segments < 0:
+        raise ShapeError(f"{who}: num_segments must be at least 0, got {num_segments}")
     ids = ids.astype(dtypes.i64, copy=False)
     inside = logic.logical_and(logic.greater_equal(ids, 0), logic.less(ids, num_segments))
     return x, logic.where(inside, ids, num_segments), num_segments
@@ -50,9 +53,9 @@ def segment_sum(data: Any, segment_ids: Any, num_segments: int | None = None) ->
 def segment_mean(data: Any, segment_ids: Any, num_segments: int | None = None) -> Tensor:
     """The means of the rows of each segment; NaN of none. See segment_sum."""
     x, ids, count = _segments("segment_mean", data, segment_ids, num_segments)
-    x = x if x.dtype.is_float else x.astype(dtypes.f32)
+    x = x if x.dtype.is_inexact else x.astype(dtypes.f32)
     total = segment_sum(x, ids, count)
-    ones = x.executor.ones(ids.shape, x.dtype)
+    ones = x.executor.ones(ids.shape, x.dtype.part)
     return total / segment_sum(ones, ids, count).reshape((-1, *(1,) * (x.ndim - 1)))
 
 

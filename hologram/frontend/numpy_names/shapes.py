@@ -101,6 +101,8 @@ def atleast_3d(*arys: Any) -> Any:
 def hstack(tup: Sequence[Any]) -> Tensor:
     """Joined along the second axis, vectors along their only one."""
     flat = [x if x.ndim else x.reshape(1) for x in beside(*tup)]
+    if not flat:
+        raise ValueError("hstack: at least one array is needed")
     return movement.concat(flat, axis=0 if flat[0].ndim == 1 else 1)
 
 

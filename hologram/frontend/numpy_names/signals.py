@@ -8,10 +8,11 @@ from typing import Any
 
 from hologram.foundation.errors import ShapeError
 from hologram.frontend.array_api.creation import asarray
-from hologram.frontend.numpy_names.operands import beside, floating
+from hologram.frontend.numpy_names.operands import beside, floating, inexact
 from hologram.frontend.tensor import Tensor
 from hologram.machine.axes import normalize_axes, normalize_axis
 from hologram.opset import matmul, movement, padding, reduce
+from hologram.opset.complex_numbers import conjugated
 from hologram.opset.forms.types import promoted
 from hologram.opset.neural import convolution
 
@@ -20,28 +21,34 @@ MODES = ("full", "same", "valid")
 
 def convolve(a: Any, v: Any, mode: str = "full") -> Tensor:
     """The convolution of two vectors: 'full' has n + m - 1 elements, 'same' the longer's, 'valid' where both are."""
-    x, y = beside(a, v)
+    x, y = _vectors("convolve", a, v)
     if y.size > x.size:
         x, y = y, x
     return _slid("convolve", x, y[::-1], mode)
 
 
 def correlate(a: Any, v: Any, mode: str = "valid") -> Tensor:
-    """The cross-correlation of two vectors: sums of a[n + k] times v[n]; see convolve for the modes."""
-    x, y = beside(a, v)
+    """The cross-correlation of two vectors: sums of a[n + k] times v[n], conjugated; see convolve for the modes."""
+    x, y = _vectors("correlate", a, v)
+    y = conjugated(y)
     if y.size > x.size:
         return _slid("correlate", y, x, mode)[::-1]
     return _slid("correlate", x, y, mode)
+
+
+def _vectors(who: str, a: Any, v: Any) -> list[Tensor]:
+    """Both as vectors, which numbers are too."""
+    made = [x if x.ndim else x.reshape(1) for x in beside(a, v)]
+    if any(x.ndim != 1 or not x.size for x in made):
+        shapes = " and ".join(str(x.shape) for x in made)
+        raise ShapeError(f"{who}: two vectors with elements are needed, got shapes {shapes}")
+    return made
 
 
 def _slid(who: str, x: Tensor, window: Tensor, mode: str) -> Tensor:
     """The sums of a window's elements times those of x below it, at each place."""
     if mode not in MODES:
         raise ValueError(f"{who}: mode must be one of {', '.join(MODES)}, got {mode!r}")
-    if x.ndim != 1 or window.ndim != 1 or not window.size:
-        raise ShapeError(
-            f"{who}: two vectors with elements are needed, got shapes {x.shape} and {window.shape}"
-        )
     m = window.size
     before, after = {"full": (m - 1, m - 1), "same": (m // 2, m - 1 - m // 2), "valid": (0, 0)}[mode]
     dtype = promoted([x.dtype, window.dtype])
@@ -60,7 +67,7 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
 
     `varargs` are nothing, one distance, or for each axis a distance or the coordinates.
     """
-    x = floating(f)
+    x = inexact(f)
     axes = normalize_axes(axis, x.ndim, "gradient")
     if edge_order not in (1, 2):
         raise ValueError(f"gradient: edge_order must be 1 or 2, got {edge_order}")
@@ -83,7 +90,7 @@ def _differences(x: Tensor, axis: int, spacing: Any, edge_order: int) -> Tensor:
     h = beside(x, spacing)[1]
     if h.ndim > 1 or (h.ndim and h.shape[0] != n):
         raise ShapeError(f"gradient: {n} coordinates are needed along axis {axis}, got shape {h.shape}")
-    h = floating(h).astype(x.dtype, copy=False)
+    h = floating(h, "gradient").astype(x.dtype.part, copy=False)
 
     def part(begin: int, end: int) -> Tensor:
         return x.slice(axis, begin, end)
@@ -120,13 +127,13 @@ def _end(near: Any, far: Any, x0: Tensor, x1: Tensor, x2: Tensor) -> Tensor:
 
 def trapezoid(y: Any, x: Any = None, dx: float = 1.0, axis: int = -1) -> Tensor:
     """The integral along an axis by trapezoids, over equal distances dx or the coordinates x."""
-    f = floating(y)
+    f = inexact(y)
     k = normalize_axis(axis, f.ndim, "trapezoid")
     n = f.shape[k]
     if x is None:
         steps: Any = float(dx)
     else:
-        at = floating(beside(f, x)[1]).astype(f.dtype, copy=False)
+        at = floating(beside(f, x)[1], "trapezoid").astype(f.dtype.part, copy=False)
         if at.ndim == 1:
             at = at.reshape([-1 if a == k else 1 for a in range(f.ndim)])
             steps = at.slice(k, 1, None) - at.slice(k, None, -1)

@@ -134,8 +134,9 @@ def _along(
     moving: Mapping[str, Tensor],
 ) -> list[Any]:
     """What the operands of a rule contribute to each result."""
-    floats = [r for r in results if r.dtype.is_float]
-    if operation.pointwise and len(results) == 1:
+    floats = [r for r in results if r.dtype.is_inexact]
+    parts = [r.dtype.is_complex for r in (*results, *(moving[n] for n in rule.operands if n in moving))]
+    if operation.pointwise and len(results) == 1 and not any(parts):  # of complex numbers a rule conjugates
         (result,), (name,) = results, rule.operands
         slope = moving[name].astype(result.dtype, copy=False).expand(result.shape)
         (pulled,) = rule.apply({**everything, "cotangent": slope, "cotangents": [slope]})
@@ -151,7 +152,7 @@ def _along(
     forward = [moving[n] for n in moving if n in rule.operands]
     given = [None if a is None else _summed_like(t, a) for t, a in zip(forward, arrived, strict=True)]
     found = iter(transposed(given))
-    return [next(found) if r.dtype.is_float else None for r in results]
+    return [next(found) if r.dtype.is_inexact else None for r in results]
 
 
 def _summed_like(tangent: Tensor, pulled: Tensor) -> Tensor:
@@ -165,12 +166,12 @@ def _loop(
     """A loop that carries tangents beside what it carries, and goes over those of rows."""
     ends = (loop.constants, loop.constants + loop.carried)
     state, rows = primals[slice(*ends)], primals[ends[1] :]
-    floats = [k for k, x in enumerate(state) if x.dtype.is_float]
+    floats = [k for k, x in enumerate(state) if x.dtype.is_inexact]
     begun = [_slope(engine, state[k], slopes[ends[0] + k]) for k in floats]
     moving = [k for k, s in enumerate(slopes[ends[1] :]) if s is not None]
     along = [slopes[ends[1] + k] for k in moving]
     made = loop.infer()
-    stacked = [k for k in range(loop.carried, len(made)) if made[k].dtype.is_float]
+    stacked = [k for k in range(loop.carried, len(made)) if made[k].dtype.is_inexact]
 
     def step(*given: Any) -> Any:
         rest = iter(given)
@@ -218,7 +219,7 @@ def _choice(
     """A choice of branches that give tangents beside results."""
     number, *given = primals
     made = choice.infer()
-    floats = [k for k, x in enumerate(made) if x.dtype.is_float]
+    floats = [k for k, x in enumerate(made) if x.dtype.is_inexact]
     moving = [k for k, s in enumerate(slopes[1:]) if s is not None]
 
     def followed(graph: Graph) -> Any:

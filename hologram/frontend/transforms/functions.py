@@ -79,7 +79,7 @@ def _slopes(who: str, engine: Any, primals: Any, tangents: Any, given: Sequence[
         raise GradientError(f"{who}: the tangents must have the structure of the primals")
     slopes: list[Any] = []
     for name, primal, slope in zip(names, given, _spread(list(tangents), list(primals)), strict=True):
-        if slope is None or not primal.dtype.is_float:
+        if slope is None or not primal.dtype.is_inexact:
             slopes.append(None)
             continue
         tensor = tensor_of(engine, slope, who, primal.dtype)
@@ -305,6 +305,10 @@ def _reverse(who: str, engine: Any, function: Function, trees: Sequence[Any]) ->
     results = leaves(result)
     made = []
     for k, leaf in enumerate(results):
+        if isinstance(leaf, Tensor) and leaf.dtype.is_complex:
+            raise GradientError(
+                f"{who}: results must be real, got {leaf.dtype}: use hg.jacfwd, or hg.view_as_real of them"
+            )
         if not isinstance(leaf, Tensor) or not leaf.dtype.is_float:
             made.append(None)
             continue

@@ -29,6 +29,12 @@ def test_a_state_that_changes(executor: hg.Executor) -> None:
         hg.scan(grown, (0, x), xs)
     with pytest.raises(hg.ShapeError, match=r"structure .* the state; got the state\[0\], the state\[1\]"):
         hg.scan(lambda c, x: ((c, c), None), x, xs)
+    with pytest.raises(
+        hg.ShapeError, match=r"fori_loop: .* holds the state\[0\], the state\[1\]; got the state\[0\]$"
+    ):
+        hg.fori_loop(0, 3, lambda i, v: None, x)
+    with pytest.raises(hg.ShapeError, match=r"scan: .* holds the state; got nothing"):
+        hg.scan(lambda c, x: (None, c), x, xs)
     with pytest.raises(hg.ShapeError, match=r"while_loop: the state must keep its shape"):
         hg.while_loop(lambda v: hg.sum(v) < 10, lambda v: hg.concat([v, v]), x)
     with pytest.raises(hg.UnsupportedDType, match=r"fori_loop: the state\[1\] must keep its dtype.*i32.*f32"):

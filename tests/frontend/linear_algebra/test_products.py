@@ -43,6 +43,19 @@ def test_vector_norm(
     np.testing.assert_allclose(got.to_numpy(), wanted, rtol=2e-5)
 
 
+@pytest.mark.parametrize("ord", [2, 1, 0, math.inf, -math.inf, 3])
+def test_norms_of_complex_numbers(executor: hg.Executor, ord: float) -> None:
+    x = (f32((3, 4)) + 1j * f32((3, 4), 1)).astype(np.complex64)
+    wide = x.astype(np.complex128)
+    for axis in (None, 0, (0, 1)):
+        got = linalg.vector_norm(executor.tensor(x), axis=axis, ord=ord)
+        assert got.dtype == hg.f32
+        np.testing.assert_allclose(got.to_numpy(), np.linalg.vector_norm(wide, axis=axis, ord=ord), rtol=2e-5)
+    for name in ("fro", 1, -1, math.inf, -math.inf, None):
+        got = linalg.norm(executor.tensor(x), ord=name)
+        np.testing.assert_allclose(got.to_numpy(), np.linalg.norm(wide, ord=name), rtol=2e-5)
+
+
 @pytest.mark.parametrize("ord", ["fro", "nuc", 1, -1, 2, -2, math.inf, -math.inf])
 @pytest.mark.parametrize("shape", [(3, 4), (2, 4, 3), (1, 1)], ids=str)
 @pytest.mark.parametrize("keepdims", [False, True])

@@ -32,6 +32,13 @@ METHODS = (
     "interpolated_inverted_cdf",
 )  # fmt: skip
 
+Z = (X + 1j * X[::-1]).astype(np.complex64)
+W = (V + 1j * V[::-1]).astype(np.complex64)
+ZHOLES = np.where(np.isnan(HOLES), np.complex64(complex(np.nan, 1)), Z)
+ZEDGES = np.array([complex(math.inf, np.nan), complex(1, -math.inf), 2 - 3j], np.complex64)
+LONG = np.where(np.arange(70_001) % 7, np.arange(70_001) / 70_000, np.nan).astype(np.float16)
+STEEP = np.array([0, math.inf, 2, 2], np.float32)
+
 Case = tuple[str, tuple[Any, ...], dict[str, Any]]
 
 
@@ -62,6 +69,23 @@ CASES: list[Case] = [
     *(case(n, HOLES, axis) for n in ("nancumsum", "nancumprod") for axis in (None, 0, 1)),
     case("nan_to_num", HOLES), case("nan_to_num", EDGES, nan=7.0, posinf=1.0, neginf=-1.0), case("nan_to_num", I),
     case("average", X), case("average", X, 1, np.arange(1.0, 6, dtype=np.float32)), case("average", X, 0, np.abs(X)),
+    case("quantile", X, np.zeros(0), 1), case("nanquantile", X, np.zeros(0), 0, keepdims=True),
+    case("nanquantile", LONG, 0.25), case("nanmedian", LONG),
+    *(case(n, ZHOLES, a) for n in ("nansum", "nanprod", "nanmean", "nanvar") for a in (0, 1)),
+    *(case(n, ZHOLES, a) for n in ("nancumsum", "nancumprod") for a in (0, 1)),
+    case("nanstd", ZHOLES, None, ddof=1), case("nan_to_num", ZHOLES),
+    case("nan_to_num", ZEDGES, nan=7.0, posinf=1.0, neginf=-1.0),
+    case("vdot", Z, Z[::-1].copy()), case("vdot", X, Z), case("inner", Z, Z),
+    *(case("correlate", a, b, m) for a, b in ((W, W[:3]), (W[:2], W), (V, W[:4]), (W, V[:2])) for m in MODES),
+    case("convolve", W, W[:3]), case("convolve", np.float32(2.0), V),
+    case("isclose", Z, Z + 1e-6j), case("isclose", ZHOLES, ZHOLES, equal_nan=True), case("isclose", ZEDGES, ZEDGES),
+    *(case(n, Z, rowvar=r) for n in ("cov", "corrcoef") for r in (True, False)),
+    case("cov", Z, aweights=np.array([0.5, 2, 1, 3, 1], np.float32)), case("cov", X[:1], rowvar=False, ddof=0),
+    case("gradient", Z, axis=1), case("gradient", W, RNG.random(7).cumsum(), edge_order=2),
+    case("trapezoid", Z, axis=0), case("trapezoid", W, RNG.random(7).cumsum()),
+    case("interp", X, RISING, Z[0, :4].copy()), case("interp", np.array([0, 0.5, 1, 2, 3], np.float32), RISING, STEEP),
+    case("histogram", X.astype(np.float16), np.array([0.1, 0.1001, 1.0])),
+    case("average", Z, np.int64(1), np.arange(1.0, 6, dtype=np.float32)),
     case("ptp", X), case("ptp", X, 1),
     case("cov", X), case("cov", X, rowvar=False), case("cov", V), case("cov", X, X[::-1].copy()),
     case("cov", X, bias=True),
@@ -99,6 +123,7 @@ CASES: list[Case] = [
     case("dot", V, 2.0),
     case("dot", CUBE, RNG.standard_normal((5, 4, 2)).astype(np.float32)), case("vdot", X, X.T.copy()),
     *(case("pad", X, 2, m) for m in ("constant", "edge", "reflect", "symmetric", "wrap")),
+    case("pad", np.float32(3.0), 2),
     case("pad", X, ((1, 0), (0, 9)), "reflect"), case("pad", X, (3, 1), "constant", constant_values=2.0),
     case("argwhere", I), case("argwhere", np.float32(3.0)), case("flatnonzero", I), case("argwhere", EMPTY),
     case("unique", I), case("unique", I, True, True, True), case("unique", HOLES, return_counts=True),
@@ -135,7 +160,8 @@ MADE = {"identity", "tri", "logspace", "geomspace"}  # of numbers alone
 def wide(x: Any) -> Any:
     if isinstance(x, list):
         return [wide(y) for y in x]
-    return x.astype(np.float64) if isinstance(x, (np.ndarray, np.generic)) and x.dtype == np.float32 else x
+    doubles = {"e": np.float64, "f": np.float64, "F": np.complex128}
+    return x.astype(doubles.get(x.dtype.char, x.dtype)) if isinstance(x, (np.ndarray, np.generic)) else x
 
 
 def held(executor: hg.Executor, x: Any, first: bool) -> Any:
@@ -160,6 +186,9 @@ def agree(found: Any, wanted: Any, name: str) -> None:
             assert got.dtype == hg.bool_
         elif want.dtype.kind in "iu":
             assert got.dtype.is_integer
+        assert got.dtype.is_complex == (want.dtype.kind == "c")
+        if got.dtype.is_complex:
+            got, want = hg.view_as_real(got), np.stack([np.real(want), np.imag(want)], -1)
         np.testing.assert_allclose(
             got.to_numpy().astype(np.float64), want.astype(np.float64), rtol=3e-5, atol=3e-5
         )
@@ -218,6 +247,11 @@ def test_waiting_functions_refuse_a_trace(executor: hg.Executor) -> None:
         (lambda t: hg.median(t(0)), "median: a row without elements has none"),
         (lambda t: hg.histogram(t(3), 0), "histogram: at least one bin is needed, got 0"),
         (lambda t: hg.histogram(t(3), 3, (2.0, 1.0)), "the range must be finite and rise"),
+        (lambda t: hg.histogram(t(3), [1.0, 3.0, 2.0]), "histogram: edges must rise throughout"),
+        (lambda t: hg.histogram(t(3), t(3)[::-1]), "histogram: edges must rise throughout"),
+        (lambda t: hg.cov(t(3), aweights=[1.0, -1.0, 2.0]), "cov: aweights must not be negative, got -1.0"),
+        (lambda t: hg.cov(t(3), t(2)), "cov: as many observations are needed, got 3 and 2"),
+        (lambda t: hg.hstack([]), "hstack: at least one array is needed"),
         (lambda t: hg.bincount(-1 - t(3).astype("i32")), "numbers must not be negative"),
         (lambda t: hg.digitize(t(3), [1.0, 3.0, 2.0]), "digitize: bins must rise or fall throughout"),
         (lambda t: hg.convolve(t(3), t(0)), "convolve: two vectors with elements are needed"),
@@ -239,12 +273,30 @@ def test_refused(executor: hg.Executor, call: Any, match: str) -> None:
         call(lambda n: executor.tensor(np.arange(n, dtype=np.float32)))
 
 
+@pytest.mark.parametrize(
+    ("call", "match"),
+    [
+        (lambda t: hg.median(t(3)), "median: real numbers are needed, got c64"),
+        (lambda t: hg.histogram(t(3), 2), "histogram: real numbers are needed, got c64"),
+        (
+            lambda t: hg.cov(t(3).real, fweights=[1.0, 1.0, 2.0]),
+            "cov: fweights must be integers, got float64",
+        ),
+    ],
+)
+def test_refused_dtypes(executor: hg.Executor, call: Any, match: str) -> None:
+    with pytest.raises(TypeError, match=match):
+        call(lambda n: executor.tensor(np.arange(n, dtype=np.complex64)))
+
+
 def test_comparisons_of_wholes(executor: hg.Executor) -> None:
     x = executor.tensor(X)
     assert hg.allclose(x, X)
     assert not hg.allclose(x, X + 1)
     assert hg.array_equal(x, X)
     assert not hg.array_equal(x, X[:1])
+    assert hg.allclose(executor.tensor(Z), Z)
+    assert not hg.allclose(executor.tensor(Z), Z + 1j)
     assert hg.array_equal(executor.tensor(HOLES), HOLES, equal_nan=True)
     assert not hg.array_equal(executor.tensor(HOLES), HOLES)
     assert not hg.iscomplexobj(x)

@@ -70,6 +70,10 @@ def test_segment_mean_and_its_derivative(executor: hg.Executor) -> None:
 def test_segments_refuse(executor: hg.Executor) -> None:
     with pytest.raises(hg.ShapeError, match="segment_sum: an integer for each of the rows is needed"):
         hg.segment_sum(executor.tensor(DATA), executor.tensor(IDS[:3]))
+    with pytest.raises(hg.ShapeError, match="segment_max: num_segments must be at least 0, got -1"):
+        hg.segment_max(executor.tensor(DATA), executor.tensor(IDS), -1)
+    none = hg.segment_sum(executor.tensor(DATA[:2]), executor.tensor(np.array([-3, -2])))
+    assert none.shape == (0, *DATA.shape[1:])
     with pytest.raises(hg.TraceError):
         hg.jit(lambda x, ids: hg.segment_sum(x, ids))(executor.tensor(DATA), executor.tensor(IDS))
 
