@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from hologram.atlas.builder import Region, Value
@@ -183,10 +184,7 @@ class Loops(Expressions):
         if node.orelse:
             raise self.refuse(node.orelse[0], "`else` of a loop has no meaning in a kernel")
 
-        def condition() -> Number | Literal:
-            with self.at(node.test):
-                return self.numbers.truth(self.number(node.test))
-
+        condition = partial(self.condition, node.test)
         first = condition()
         if isinstance(first, Literal) and not first.number:
             return

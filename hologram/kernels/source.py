@@ -96,3 +96,8 @@ def names_of(function: Any) -> dict[str, Any]:
         except ValueError:  # it is assigned later
             names.pop(name, None)
     return names
+
+
+def words(node: ast.AST, kind: type[ast.AST] | None = None) -> str:
+    """A node in words: `a ListComp` as `ListComp`."""
+    return f"`{ast.unparse(node).splitlines()[0][:40]}` ({(kind or type(node)).__name__})"
