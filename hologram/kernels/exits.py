@@ -54,5 +54,9 @@ def _assigned(statement: ast.stmt) -> Iterator[str]:
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             yield node.id
         elif isinstance(node, (ast.Attribute, ast.Subscript)) and isinstance(node.ctx, ast.Store):
-            # A part of a vector; an element of an array changes no variable.
-            yield from (n.id for n in (node.value,) if isinstance(n, ast.Name))
+            # A part of a vector, or of a part of one; an element of an array changes no variable.
+            owner = node.value
+            while isinstance(owner, (ast.Attribute, ast.Subscript)):
+                owner = owner.value
+            if isinstance(owner, ast.Name):
+                yield owner.id
