@@ -107,7 +107,9 @@ class Loops(Expressions):
             raise self.refuse(
                 node.iter, f"a loop is written out for {MOST_ROUNDS} rounds at most, got {len(items)}"
             )
+        self.depth += 1
         self._round(node, [*items])
+        self.depth -= 1
         state = self.env[EXIT]
         self.env[EXIT] = self._behind(state)
 
@@ -155,7 +157,7 @@ class Loops(Expressions):
             self.block(node.body)
             self.env[EXIT] = Literal(NONE)
 
-        self.carried(node, node.body, (start.dtype,), body, around)
+        self.carried(node, (start.dtype,), body, around)
 
     def _counting(self, bounds: Bounds) -> tuple[Value, Value, Callable[[Value], Number]]:
         """Where the instruction counts from and to, and the number that its counter stands for.
@@ -242,7 +244,7 @@ class Loops(Expressions):
             return self.b.repeated(go, [*counters, *first], region, [*on, *yields])
 
         dtypes_ = [c.dtype for c in counters]
-        self.carried(node, statements, dtypes_, body, around, (EXIT, RESULT) if returns else ())
+        self.carried(node, dtypes_, body, around, (EXIT, RESULT) if returns else ())
 
     def both(
         self, so_far: Value, condition: Callable[[], Number | Literal], node: ast.AST
@@ -255,7 +257,6 @@ class Loops(Expressions):
     def carried(
         self,
         node: ast.stmt,
-        statements: Sequence[ast.stmt],
         counters: Sequence[DType],
         body: Callable[[Region], None],
         around: Callable[[list[Value], Region, list[Value]], tuple[Value, ...]],
@@ -263,11 +264,11 @@ class Loops(Expressions):
     ) -> None:
         """Writes a loop: `body` a round in a region whose first arguments are counters, `around` the instruction.
 
-        Variables that rounds assign are carried from one to the next, `more` as well. Those that are literals before
-        it have their dtype from the first try of a round.
+        Variables that rounds assign are carried from one to the next, that of a `for` and `more` as well. Those that
+        are literals before it have their dtype from the first try of a round.
         """
         before = self.env
-        changed = assigned(statements)
+        changed = assigned([node])
         names = [
             n for n in (*changed, *more) if not isinstance(before.get(n, Unset("")), (Unset, Array, Static))
         ]

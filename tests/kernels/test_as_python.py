@@ -25,7 +25,7 @@ def deciding(x: hg.Array[hg.i32], out: hg.Array[hg.i32, 2], tally: hg.Array[hg.i
     out[i, 1] = x[i] and x[i] * 2
     out[i, 2] = i > 1 and x[i]
     out[i, 3] = x[i] or counted(tally, 7)
-    out[i, 4] = x[i] and 0 or 3
+    out[i, 4] = (x[i] and 0) or 3
     if x[i] and (i < 3 or x[i] < 0):
         out[i, 5] = 1
     if 0 < x[i] < counted(tally, 2):
@@ -38,3 +38,36 @@ def test_and_and_or_have_the_value_that_decides(executor: hg.Executor) -> None:
     assert out[:, :5].tolist() == want
     assert out[:, 5].tolist() == [0, 11, 1, 1, 0]
     assert tally.tolist() == [4]
+
+
+@hg.kernel
+def last_round(x: hg.Array[hg.i32], out: hg.Array[hg.i32, 2]):
+    i = hg.index()
+    k = 77
+    for k in range(x[i]):
+        if k * k > 50:
+            break
+    out[i, 0] = k
+    for k in range(10, x[i], -3):
+        out[i, 1] += k
+    out[i, 1] += 1000 * k
+
+
+def test_what_counted_a_loop_is_there_behind_it(executor: hg.Executor) -> None:
+    x = np.array([0, 1, 5, 30, -4], np.int32)
+    _, out = same(last_round, executor, 5, x, np.zeros((5, 2), np.int32))
+    assert out[:, 0].tolist() == [77, 0, 4, 8, 77]
+
+
+@hg.kernel
+def own_in_each_round(out: hg.Array[hg.i32, 2]):
+    i = hg.index()
+    for k in hg.static(range(3)):
+        own = hg.local(2, hg.i32)
+        own[0] += 1 + i
+        out[i, k] = own[0]
+
+
+def test_local_arrays_begin_as_zeros_in_rounds_that_are_written_out(executor: hg.Executor) -> None:
+    (out,) = same(own_in_each_round, executor, 2, np.zeros((2, 3), np.int32))
+    assert out.tolist() == [[1, 1, 1], [2, 2, 2]]
