@@ -71,3 +71,19 @@ def own_in_each_round(out: hg.Array[hg.i32, 2]):
 def test_local_arrays_begin_as_zeros_in_rounds_that_are_written_out(executor: hg.Executor) -> None:
     (out,) = same(own_in_each_round, executor, 2, np.zeros((2, 3), np.int32))
     assert out.tolist() == [[1, 1, 1], [2, 2, 2]]
+
+
+@hg.kernel
+def divided(x: hg.Array[hg.f32], y: hg.Array[hg.f32], down: hg.Array[hg.f32], left: hg.Array[hg.f32]):
+    i = hg.index()
+    down[i] = x[i] // y[i]
+    left[i] = x[i] % y[i]
+
+
+def test_floats_are_divided_downwards_as_numpy_does(executor: hg.Executor) -> None:
+    x = np.array([1, -1, 7.5, -7.5, 7.5, 3, -3, np.inf, 3, 6, 5.9999995, 1e30], np.float32)
+    y = np.array([0.1, 0.1, 2, 2, -2, np.inf, np.inf, 2, 0, 0.1, 0.1, 0.3], np.float32)
+    _, _, down, left = same(divided, executor, x.size, x, y, np.zeros_like(x), np.zeros_like(x))
+    with np.errstate(all="ignore"):
+        assert np.array_equal(down, x // y, equal_nan=True)
+        assert np.array_equal(left, x % y, equal_nan=True)
