@@ -27,6 +27,8 @@ def call(c: Statements, function: Any, node: ast.Call) -> Any:
         return inlined(c, function.function, node)
     if isinstance(function, type) and (issubclass(function, Vector) or is_dataclass(function)):
         return _made(c, function, node)
+    if function is print:  # the Python form prints; what it would print is not computed
+        return Static(None)
     handler = _table().get(id(function)) if not isinstance(function, DType) else None
     if handler is not None:
         return handler(c, node, *_arguments(c, node))
@@ -224,11 +226,6 @@ def _where(c: Statements, node: ast.Call, *arguments: Any) -> Any:
     return c.select(condition.value, arguments[1], arguments[2], node)
 
 
-def _ignored(c: Statements, node: ast.Call, *arguments: Any) -> Any:
-    """`print`: the Python form prints."""
-    return Static(None)
-
-
 HANDLERS: list[tuple[Any, Callable[..., Any]]] = [
     (language.index, _grid("index")),
     (language.grid_size, _grid("grid_size")),
@@ -236,7 +233,6 @@ HANDLERS: list[tuple[Any, Callable[..., Any]]] = [
     (language.workgroup_index, _grid("workgroup_index")),
     (language.static, _static),
     *memory.HANDLERS,
-    (print, _ignored),
     (len, _length),
     (sum, _sum),
     (range, _known(range)),

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import hologram as hg
 from tests.kernels.test_ways_out import same
@@ -87,3 +88,17 @@ def test_floats_are_divided_downwards_as_numpy_does(executor: hg.Executor) -> No
     with np.errstate(all="ignore"):
         assert np.array_equal(down, x // y, equal_nan=True)
         assert np.array_equal(left, x % y, equal_nan=True)
+
+
+@hg.kernel
+def told(out: hg.Array[hg.f32]):
+    i = hg.index()
+    print(f"{i} of {out.shape}", out[i], sep=": ", end=";")
+    assert i < 100, f"{i} is too large"
+    out[i] = 1.0
+
+
+def test_print_takes_what_pythons_takes(executor: hg.Executor, capsys: pytest.CaptureFixture[str]) -> None:
+    (out,) = same(told, executor, 2, np.zeros(2, np.float32))
+    assert out.tolist() == [1, 1]
+    assert capsys.readouterr().out == "0 of (2,): 0.0;1 of (2,): 0.0;"
