@@ -323,6 +323,7 @@ class PythonLauncher(Launcher):
         kernel = self.kernel
         _counted(kernel, arguments)
         held: list[Any] = []
+        copies: dict[Any, np.ndarray] = {}  # one of the same elements
         for (label, parameter), x in zip(kernel.parameters.items(), arguments, strict=True):
             who = f"{kernel.name}, {label}"
             given = (
@@ -330,7 +331,11 @@ class PythonLauncher(Launcher):
             )
             if isinstance(given, np.ndarray):
                 _check_host(who, parameter, given)
-            held.append(np.array(cast(Any, x).to_numpy()) if isinstance(given, View) else given)
+            if isinstance(given, View):
+                if given.key not in copies:
+                    copies[given.key] = np.array(cast(Any, x).to_numpy())
+                given = copies[given.key]
+            held.append(given)
         python_form.run(kernel.function, kernel.parameters, self.grid, kernel.workgroup, held)
         for before, now in zip(arguments, held, strict=True):
             if isinstance(before, (View, Buffer)):

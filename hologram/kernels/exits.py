@@ -55,8 +55,11 @@ def _assigned(statement: ast.stmt) -> Iterator[str]:
             yield node.id
         elif isinstance(node, (ast.Attribute, ast.Subscript)) and isinstance(node.ctx, ast.Store):
             # A part of a vector, or of a part of one; an element of an array changes no variable.
-            owner = node.value
-            while isinstance(owner, (ast.Attribute, ast.Subscript)):
-                owner = owner.value
-            if isinstance(owner, ast.Name):
-                yield owner.id
+            yield from filter(None, [owner_of(node)])
+
+
+def owner_of(part: ast.expr) -> str | None:
+    """The variable that a part of a part is of."""
+    while isinstance(part, (ast.Attribute, ast.Subscript)):
+        part = part.value
+    return part.id if isinstance(part, ast.Name) else None

@@ -73,8 +73,9 @@ class Logic(Scope):
     def _decided(self, first: Number, truth: Number, operand: ast.expr, decisive: bool) -> Any:
         """`first and operand`, or `first or operand`; what stands behind is computed in any case, if that is cheap."""
         if self.lazy(operand):
-            sides = (lambda: first), (lambda: self.expression(operand))
-            return self.either(truth.value, *(sides if decisive else sides[::-1]), operand)
+            ask = partial(self.expression, operand)
+            one, other = ((lambda: first), ask) if decisive else (ask, (lambda: first))
+            return self.either(truth.value, one, other, operand)
         second = self.expression(operand)
         if first is truth and self.numbers.dtype(self.plain(second, operand)) is dtypes.bool_:
             return self._joined(first, second, decisive)

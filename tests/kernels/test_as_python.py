@@ -102,3 +102,72 @@ def test_print_takes_what_pythons_takes(executor: hg.Executor, capsys: pytest.Ca
     (out,) = same(told, executor, 2, np.zeros(2, np.float32))
     assert out.tolist() == [1, 1]
     assert capsys.readouterr().out == "0 of (2,): 0.0;1 of (2,): 0.0;"
+
+
+@hg.func
+def longer(v, *, by=2.0):
+    v.x += by
+    return v.length()
+
+
+@hg.kernel
+def valued(out: hg.Array[hg.f32, 2]):
+    i = hg.index()
+    a = hg.vec2(3.0, 4.0)
+    b = a
+    b.x, b[1] = 0.0, hg.f32(i)
+    out[i, 0], out[i, 1] = a.length(), b.length()
+    out[i, 2] = longer(a) + a.x
+
+
+def test_vectors_are_values(executor: hg.Executor) -> None:
+    (out,) = same(valued, executor, 2, np.zeros((2, 3), np.float32), atol=1e-6)
+    assert np.allclose(out, [[5, i, np.hypot(5, 4) + 3] for i in range(2)])
+
+
+@hg.kernel
+def in_doubles(x: hg.Array[hg.f32], out: hg.Array[hg.f64], whole: hg.Array[hg.i32, 2]):
+    i = hg.index()
+    total: hg.f64 = 1e-3
+    for _ in range(1000):
+        total += x[i]
+    out[i] = total
+    whole[i, 0], whole[i, 1] = int(x[i] * 1e12), round(x[i] / 0.0)
+
+
+def test_annotated_variables_and_integers_of_floats(executor: hg.Executor) -> None:
+    if hg.f64 not in executor.limits.dtypes:
+        pytest.skip("no f64 here")
+    x = np.array([0.1, -0.1, 0.0], np.float32)
+    _, out, whole = same(in_doubles, executor, 3, x, np.zeros(3), np.zeros((3, 2), np.int32), atol=1e-9)
+    assert np.allclose(out, x.astype(np.float64) * 1000 + 1e-3, rtol=0, atol=1e-9)
+    ends = np.iinfo(np.int32)
+    assert whole.tolist() == [[ends.max, ends.max], [ends.min, ends.min], [0, 0]]
+
+
+@hg.kernel
+def doubled(out: hg.Array[hg.f32], x: hg.Array[hg.f32]):
+    i = hg.index()
+    out[i] = 2.0 * x[i]
+
+
+def test_one_array_as_two_arguments_is_one_in_python(executor: hg.Executor) -> None:
+    x = executor.tensor(np.arange(5, dtype=np.float32))
+    doubled[5](x, x)
+    doubled.python[5](x, x)
+    assert x.to_numpy().tolist() == [0, 4, 8, 12, 16]
+
+
+@hg.kernel
+def fails(out: hg.Array[hg.f32]):
+    v = hg.vec2(1.0)
+    v.x = 2.0
+    assert v.x < 1.0  # the line that the traceback names
+
+
+def test_tracebacks_of_the_python_form_name_the_file_and_line() -> None:
+    with pytest.raises(AssertionError) as caught:
+        fails.python[1](np.zeros(1, np.float32))
+    last = caught.traceback[-1]
+    assert str(last.path) == __file__
+    assert "the line that the traceback names" in str(last.statement)
