@@ -6,6 +6,7 @@ import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, update_wrapper
+from types import FunctionType
 from typing import Any, cast, overload
 
 import numpy as np
@@ -52,6 +53,8 @@ class Kernel:
         around: Mapping[str, Any] = NOTHING,
         workgroup: tuple[int, ...] | None = None,
     ) -> None:
+        if not isinstance(function, FunctionType):
+            raise KernelError(f"a kernel must be a function, got {type(function).__name__}")
         update_wrapper(self, function)
         # Annotations that are kept as text are read now, while the names around the function are known.
         self.annotations = settled(function, around)
@@ -267,6 +270,8 @@ class Launcher:
         if not engine.described(arguments, key, places):
             return None
         for j in self.written or ():
+            if j >= len(places):  # too few arguments
+                return None
             layout, place = key[j + 1], places[j]
             if type(layout) is not Layout:
                 return None

@@ -30,6 +30,8 @@ from hologram.kernels.values import (
 from hologram.kernels.vectors import Vector
 
 _NUMBERS = (bool, int, float)
+# What has no value in a kernel, whoever refers to it: it may be another by the time that the kernel runs.
+_MUTABLE = (list, dict, set, bytearray)
 
 
 class Expressions(Logic):
@@ -55,6 +57,12 @@ class Expressions(Logic):
         if isinstance(value, np.ndarray) or hasattr(value, "__dlpack__"):
             raise self.refuse(
                 node, "an array must be an argument of the kernel: it may change after compiling"
+            )
+        if isinstance(value, _MUTABLE):
+            raise self.refuse(
+                node,
+                f"{ast.unparse(node)} is a {type(value).__name__}, which may change after the kernel is compiled: pass "
+                "numbers as arguments, or capture a tuple",
             )
         return Static(value)
 
@@ -165,8 +173,10 @@ class Expressions(Logic):
             return owner.items[self.part(owner, node)]
         if isinstance(owner, Static):
             index = self.expression(node.slice)
-            if isinstance(index, Literal):
-                return self.wrapped(owner.value[index.number], node)
+            try:
+                return self.wrapped(owner.value[calls.known(self, index, node)], node)
+            except (TypeError, LookupError) as error:
+                raise self.refuse(node, f"{ast.unparse(node)}: {error}") from None
         raise self.refuse(node, f"{spelled(owner)} has no elements")
 
     def part(self, owner: Several, node: ast.Subscript) -> int:

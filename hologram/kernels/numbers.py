@@ -154,7 +154,10 @@ class Numbers:
 
     def _known(self, known: Operator, a: Literal, b: Literal) -> Literal:
         try:
-            return Literal(known.plain(a.number, b.number))
+            found = known.plain(a.number, b.number)
+            if isinstance(found, complex):
+                raise ValueError("it is a complex number")
+            return Literal(found)
         except (ArithmeticError, ValueError, TypeError) as error:
             raise Refused(f"{a.number!r} {known.sign} {b.number!r}: {error}") from None
 

@@ -29,6 +29,7 @@ class Statements(Loops, Expressions):
         self.stack: list[types.FunctionType] = []
         self.path: tuple[int, ...] = ()  # the calls around what is written
         self.arrays: dict[Any, Array] = {}  # made by hg.local and hg.shared, by their calls
+        self.local_bytes = 0  # of those of hg.local
 
     # Order.
 

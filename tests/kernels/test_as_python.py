@@ -171,3 +171,18 @@ def test_tracebacks_of_the_python_form_name_the_file_and_line() -> None:
     last = caught.traceback[-1]
     assert str(last.path) == __file__
     assert "the line that the traceback names" in str(last.statement)
+
+
+@hg.kernel
+def of_constants(out: hg.Array[hg.f32]):
+    own = hg.local(int(7 / 2), hg.f32)
+    least = float("inf")
+    for k in range(int("3")):
+        own[k] = k
+        least = min(least, own[k] - float(2))
+    out[0], out[1] = least, float("-inf")
+
+
+def test_numbers_of_constants_are_constants(executor: hg.Executor) -> None:
+    (out,) = same(of_constants, executor, 1, np.zeros(2, np.float32))
+    assert out.tolist() == [-2, -np.inf]
