@@ -16,7 +16,7 @@ from hologram.foundation import dtypes
 from hologram.foundation.config import config
 from hologram.foundation.errors import KernelError, ShapeError, TraceError
 from hologram.foundation.frozen import frozen
-from hologram.frontend.jit.number import plain
+from hologram.frontend.jit.number import TracedNumber
 from hologram.frontend.kernel_arguments import check_host, checked_argument, counted
 from hologram.kernels import python_form
 from hologram.kernels.bounds import WORDS, refusal
@@ -215,9 +215,10 @@ class Launcher:
 
     def _followed(self, made: Compiled, arguments: Sequence[Any]) -> None:
         """A call while a function is traced or differentiated: whoever follows it has the launch."""
-        engine, given = self._checked([plain(x) for x in arguments])
+        engine, given = self._checked([x.known if isinstance(x, TracedNumber) else x for x in arguments])
         made.check(engine.limits.shared_bytes, engine.limits.max_workgroup_threads)
-        scalars = [self._scalar(given, argument, axis) for argument, axis in made.scalars]
+        told = [y if isinstance(y, TracedNumber) else x for x, y in zip(given, arguments, strict=True)]
+        scalars = [self._scalar(told, argument, axis) for argument, axis in made.scalars]
         engine.launch(
             made.program, [given[k] for k in made.buffers], scalars, lanes(self.grid, made.workgroup)
         )

@@ -178,6 +178,36 @@ def test_numbers_of_a_call_and_recognised_products(executor: hg.Executor) -> Non
         np.testing.assert_allclose(sums.to_numpy(), scale * (MATRIX @ MATRIX.T).sum(1), rtol=1e-6)
 
 
+def test_numbers_of_a_call_are_data(executor: hg.Executor) -> None:
+    traced = []
+
+    @hg.kernel
+    def blended(x: hg.Array[hg.f32], out: hg.Array[hg.f32], scale: hg.f32, first: hg.i32, power: hg.f32):
+        i = hg.index()
+        for k in range(first):
+            out[i] += x[i] * scale + k
+        if i >= first:
+            out[i] = power
+
+    @hg.jit
+    def function(x: Any, scale: float, first: int) -> Any:
+        traced.append(scale)
+        out = hg.ones_like(x)
+        blended[5](x, out, scale * 2, first, scale)
+        return out
+
+    x = executor.tensor(X)
+    for scale, first in ((2.0, 2), (3.0, 0), (0.5, 4)):
+        want = X * 0 + 1
+        for k in range(first):
+            want += X * scale * 2 + k
+        want[first:] = scale
+        np.testing.assert_allclose(function(x, scale, first).to_numpy(), want)
+    assert len(traced) == 1
+    with pytest.raises(hg.UnsupportedDType, match="i32 cannot hold"):
+        function(x, 1.0, 1 << 40)
+
+
 def test_derivatives_of_what_a_kernel_made_of_constants(executor: hg.Executor) -> None:
     x, weight = executor.tensor(X), executor.tensor(X + 1)
 

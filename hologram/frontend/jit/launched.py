@@ -6,12 +6,15 @@ program. Where nothing was in it yet there is no copy, and what was filled with 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
+from itertools import count
 from typing import Any
 
-from hologram.atlas.program import Access, Program
-from hologram.foundation.dtypes import Number
+from hologram.atlas.opcodes import Opcode
+from hologram.atlas.program import Access, Block, BufferParameter, Instruction, Program
+from hologram.foundation.dtypes import DType, Number, index
 from hologram.foundation.errors import ShapeError
 from hologram.foundation.frozen import frozen
 from hologram.machine.layout import Layout
@@ -132,6 +135,40 @@ def _flat(layout: Layout) -> Layout:
 def _meet(a: Layout, b: Layout) -> bool:
     (a_low, a_high), (b_low, b_high) = a.span, b.span
     return bool(a.size and b.size) and a_low < b_high and b_low < a_high
+
+
+def with_data(program: Program, places: Mapping[str, int], kinds: Iterable[DType]) -> Program:
+    """A program that loads some of its scalars, which a buffer of their dtype holds at these places.
+
+    The buffers come behind its own, one for each of the dtypes, in order.
+    """
+    taken = {p.name for p in (*program.buffers, *program.scalars, *program.shared, *program.local)}
+    names = {d: next(n for k in count() if (n := f"numbers_{d.name}_{k}") not in taken) for d in kinds}
+    free = count(1 + max((n for i in program.body.walk() for n in (*i.results, *_arguments(i))), default=0))
+
+    def loaded(instruction: Instruction) -> Iterator[Instruction]:
+        if instruction.opcode is Opcode.SCALAR and instruction.attribute in places:
+            at = next(free)
+            place = places[instruction.attribute]
+            yield Instruction(Opcode.CONSTANT, (at,), (index,), attribute=place)
+            (dtype,) = instruction.types
+            yield replace(instruction, opcode=Opcode.LOAD, operands=(at,), attribute=names[dtype])
+        else:
+            yield replace(instruction, blocks=tuple(map(of_block, instruction.blocks)))
+
+    def of_block(block: Block) -> Block:
+        return replace(block, instructions=tuple(x for i in block.instructions for x in loaded(i)))
+
+    return replace(
+        program,
+        buffers=(*program.buffers, *(BufferParameter(n, d, Access.READ) for d, n in names.items())),
+        scalars=tuple(s for s in program.scalars if s.name not in places),
+        body=of_block(program.body),
+    )
+
+
+def _arguments(instruction: Instruction) -> Iterator[int]:
+    return (n for block in instruction.blocks for n in block.arguments)
 
 
 def launched(launch: Launch) -> Launched:

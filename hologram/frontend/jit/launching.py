@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, Program
 from hologram.compiler.fusion.graph import Node
+from hologram.foundation.dtypes import DType
 from hologram.foundation.errors import TraceError
 from hologram.frontend import tensor as tensors
-from hologram.frontend.jit.launched import Launch, Slot, launched, slots_of
-from hologram.frontend.jit.number import plain
+from hologram.frontend.jit.launched import Launch, Slot, launched, slots_of, with_data
+from hologram.frontend.jit.number import Formulas, TracedNumber, plain
 from hologram.frontend.jit.traced import Traced
 from hologram.frontend.tensor import Tensor
 from hologram.machine.layout import Layout
@@ -27,6 +29,7 @@ class Launching:
     executor: Engine
     who: str
     nodes: list[Node]
+    formulas: Formulas
 
     def copy(self, source: Any, target: Tensor) -> None:
         raise NotImplementedError  # of Recorder, and so is all up to `launch`
@@ -40,6 +43,12 @@ class Launching:
     def _value(self, tensor: Traced) -> int:
         raise NotImplementedError
 
+    def _readable(self, number: TracedNumber, dtype: DType | None) -> bool:
+        raise NotImplementedError
+
+    def _number(self, dtype: DType, layout: Layout) -> Traced:
+        raise NotImplementedError
+
     def _record(
         self, operation: Operation, operands: Sequence[Any], attributes: Any, layouts: Sequence[Layout]
     ) -> list[Traced]:
@@ -51,6 +60,7 @@ class Launching:
             raise TraceError(
                 f"{self.who}: {kernel.name}, which is no program, is launched while it is traced"
             )
+        kernel, buffers, scalars = self._with_data(kernel, buffers, scalars)
         views, numbers = checks.of_kernel(self.executor, kernel, buffers, plain(list(scalars)), self._bound)
         sized = sizes(plain(grid), f"{kernel.name}: grid")
         if 0 in sized[: len(sized) - kernel.reduced]:
@@ -69,6 +79,27 @@ class Launching:
                 storage.value = new.buffer.value
             else:
                 self.copy(new, view)
+
+    def _with_data(
+        self, kernel: Program, buffers: Sequence[Any], scalars: Sequence[Any]
+    ) -> tuple[Program, list[Any], list[Any]]:
+        """The launch with numbers of a call as data, which may be others at the next; a program with barriers has none.
+
+        What is loaded may differ from lane to lane, for all that a program says, and barriers may not depend on that.
+        """
+        read = {
+            s: x
+            for s, x in zip(kernel.scalars, scalars, strict=False)
+            if isinstance(x, TracedNumber) and self._readable(x, s.dtype)
+        }
+        kinds = dict.fromkeys(s.dtype for s in read)
+        few = len(kernel.buffers) + len(kinds) <= self.executor.limits.max_bindings
+        if not read or not few or any(i.opcode is Opcode.BARRIER for i in kernel.body.walk()):
+            return kernel, [*buffers], [*scalars]
+        places = {s.name: self.formulas.offset(x, s.dtype) for s, x in read.items()}
+        held = [self._number(d, Layout.contiguous(d, (len(self.formulas.wanted[d]),))) for d in kinds]
+        pairs = zip(kernel.scalars, scalars, strict=True)
+        return with_data(kernel, places, kinds), [*buffers, *held], [x for s, x in pairs if s not in read]
 
     def _bound(self, buffer: Any, written: bool) -> Traced:
         """A buffer of a launch as a tensor of this trace."""
