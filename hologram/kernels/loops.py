@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from hologram.atlas.builder import Region, Value
+from hologram.atlas.builder import Region, Value, select
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType
 from hologram.foundation.frozen import frozen
@@ -148,6 +148,8 @@ class Loops(Expressions):
             return self.counted_until(node, bounds)
         start, stop, counting = self._counting(bounds)
         step = self.b.constant(abs(bounds.step), start.dtype)
+        if abs(bounds.step) > 1 and start.dtype is not dtypes.index:
+            start, stop, step, counting = self._rounds(start, stop, step, counting)
 
         def around(first: list[Value], region: Region, yields: list[Value]) -> tuple[Value, ...]:
             return self.b.counted((start, stop, step), first, region, yields)
@@ -178,6 +180,16 @@ class Loops(Expressions):
         first, last = numbers.value(one.start, dtype), numbers.value(one.stop, dtype)
         # It counts up through the mirrored numbers: -start, -start + step, ... below -stop.
         return -first, -last, lambda counter: Number(-counter)
+
+    def _rounds(
+        self, start: Value, stop: Value, step: Value, counting: Callable[[Value], Number]
+    ) -> tuple[Value, Value, Value, Callable[[Value], Number]]:
+        """The same loop over the numbers of its rounds: the counter would wrap, and go on, where `stop` is far out."""
+        dtype = start.dtype.unsigned
+        steps = (stop - start - 1).to(dtype) // step.to(dtype) + 1
+        zero, one = (self.b.constant(n, dtype) for n in (0, 1))
+        rounds = select(start < stop, steps, zero)
+        return zero, rounds, one, lambda r: counting(start + r.to(start.dtype) * step)
 
     # With a condition.
 

@@ -186,3 +186,35 @@ def of_constants(out: hg.Array[hg.f32]):
 def test_numbers_of_constants_are_constants(executor: hg.Executor) -> None:
     (out,) = same(of_constants, executor, 1, np.zeros(2, np.float32))
     assert out.tolist() == [-2, -np.inf]
+
+
+@hg.kernel
+def far_out(out: hg.Array[hg.i32, 2], first: hg.i32, last: hg.i32):
+    i = hg.index()
+    for k in range(first, last, 4):
+        out[i, 0] += 1
+        out[i, 1] = k
+    for k in range(-first, 1 - last, -7):
+        out[i, 2] += 1
+        out[i, 3] = k
+    for k in range(first + i, last, 1 << 30):
+        out[i, 4] = out[i, 4] * 3 + k % 100
+
+
+def test_ranges_that_end_where_numbers_do(executor: hg.Executor) -> None:
+    top = np.iinfo(np.int32).max
+    for first, last in ((top - 9, top), (top - 3, top), (5, 5), (7, -3), (-20, 3)):
+        (out,) = same(far_out, executor, 2, np.zeros((2, 5), np.int32), first, last)
+        assert out[0, 0] == len(range(first, last, 4))
+
+
+@hg.kernel
+def far_apart(out: hg.Array[hg.i32], first: hg.i32, last: hg.i32):
+    i = hg.index()
+    for k in range(first, last, 1 << 29):
+        out[i] = out[i] * 3 + k % 100
+
+
+def test_ranges_from_end_to_end(executor: hg.Executor) -> None:
+    top = np.iinfo(np.int32).max
+    same(far_apart, executor, 2, np.zeros(2, np.int32), -top, top)
