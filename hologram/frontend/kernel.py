@@ -340,6 +340,11 @@ class PythonLauncher(Launcher):
     def __call__(self, *arguments: Any) -> None:
         """Runs the function for each point in row-major order; raises BoundsError and what the function raises."""
         kernel = self.kernel
+        if tracing() is not None:
+            raise TraceError(
+                f"{kernel.name}: the Python form of a kernel reads elements, and a function is traced: call it "
+                "outside, without hg.jit and hg.grad"
+            )
         counted(kernel.name, kernel.parameters, arguments)
         held: list[Any] = []
         copies: dict[Any, np.ndarray] = {}  # one of the same elements

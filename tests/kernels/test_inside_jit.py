@@ -236,6 +236,8 @@ def test_what_is_refused(executor: hg.Executor) -> None:
         hg.jit(lambda y: doubled[5](y, y))(x)
     with pytest.raises(hg.TraceError, match="that it closes over is written to"):
         hg.jit(lambda y: doubled[5](y, x))(x)
+    with pytest.raises(hg.TraceError, match="the Python form of a kernel reads elements"):
+        hg.jit(lambda y: doubled.python[5](y, y + 1))(x)
     with pytest.raises(hg.ShapeError, match="may share memory only with the same elements"):
         hg.jit(overlapping)(x)
     with pytest.raises(TypeError, match=r"takes 2 arguments \(x, out\), got 1"):
