@@ -6,6 +6,7 @@ import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, update_wrapper
+from types import FunctionType
 from typing import Any, cast, overload
 
 import numpy as np
@@ -13,14 +14,14 @@ import numpy as np
 from hologram.atlas.program import Access, Program
 from hologram.foundation import dtypes
 from hologram.foundation.config import config
-from hologram.foundation.dtypes import DType
-from hologram.foundation.errors import KernelError, ShapeError, TraceError, UnsupportedDType
+from hologram.foundation.errors import KernelError, ShapeError, TraceError
 from hologram.foundation.frozen import frozen
+from hologram.frontend.jit.number import TracedNumber
+from hologram.frontend.kernel_arguments import check_host, checked_argument, counted
 from hologram.kernels import python_form
 from hologram.kernels.bounds import WORDS, refusal
 from hologram.kernels.compiling import Compiled, Parameter, compiled, parameters_of, settled
 from hologram.kernels.grid import lanes
-from hologram.kernels.language import ArrayType
 from hologram.kernels.source import read
 from hologram.machine.layout import Layout
 from hologram.machine.plan import Given, Plan, Step
@@ -29,7 +30,7 @@ from hologram.runtime.engine import Engine
 from hologram.runtime.launches import checks, recognition
 from hologram.runtime.launches.launcher import Structure
 from hologram.runtime.launches.recording import Recording, launching
-from hologram.runtime.launches.validation import cache_key, fitted, sizes
+from hologram.runtime.launches.validation import cache_key, sizes
 from hologram.runtime.memory.buffer import Buffer
 from hologram.runtime.memory.view import LARGE, LINE, View, overlaps
 
@@ -52,6 +53,8 @@ class Kernel:
         around: Mapping[str, Any] = NOTHING,
         workgroup: tuple[int, ...] | None = None,
     ) -> None:
+        if not isinstance(function, FunctionType):
+            raise KernelError(f"a kernel must be a function, got {type(function).__name__}")
         update_wrapper(self, function)
         # Annotations that are kept as text are read now, while the names around the function are known.
         self.annotations = settled(function, around)
@@ -187,9 +190,9 @@ class Launcher:
 
     def _run(self, arguments: Sequence[Any]) -> None:
         """A call that nothing is known about yet."""
-        if tracing() is not None:
-            raise TraceError(f"{self.kernel.name}: a kernel cannot be called while a function is traced")
         made = self.kernel.compiled(len(self.grid))
+        if tracing() is not None:
+            return self._followed(made, arguments)
         self.written = tuple(
             k for k, b in zip(made.buffers, made.program.buffers, strict=True) if b.access is not Access.READ
         )
@@ -210,13 +213,23 @@ class Launcher:
         if staged is not views:
             engine._written_back(made.program, staged, views)
 
+    def _followed(self, made: Compiled, arguments: Sequence[Any]) -> None:
+        """A call while a function is traced or differentiated: whoever follows it has the launch."""
+        engine, given = self._checked([x.known if isinstance(x, TracedNumber) else x for x in arguments])
+        made.check(engine.limits.shared_bytes, engine.limits.max_workgroup_threads)
+        told = [y if isinstance(y, TracedNumber) else x for x, y in zip(given, arguments, strict=True)]
+        scalars = [self._scalar(told, argument, axis) for argument, axis in made.scalars]
+        engine.launch(
+            made.program, [given[k] for k in made.buffers], scalars, lanes(self.grid, made.workgroup)
+        )
+
     def _checked(self, arguments: Sequence[Any]) -> tuple[Engine, list[Any]]:
         """Whose memory the arguments are, and arguments as the annotations say: views, and Python's numbers."""
         name, parameters = self.kernel.name, self.kernel.parameters
-        _counted(self.kernel, arguments)
+        counted(name, parameters, arguments)
         engine: Any = next((x.executor for x in arguments if isinstance(x, (View, Buffer))), None)
         given = [
-            _argument(engine, f"{name}, {label}", parameter, x)
+            checked_argument(engine, f"{name}, {label}", parameter, x)
             for (label, parameter), x in zip(parameters.items(), arguments, strict=True)
         ]
         if engine is None:
@@ -267,6 +280,8 @@ class Launcher:
         if not engine.described(arguments, key, places):
             return None
         for j in self.written or ():
+            if j >= len(places):  # too few arguments
+                return None
             layout, place = key[j + 1], places[j]
             if type(layout) is not Layout:
                 return None
@@ -290,6 +305,10 @@ class CheckedLauncher(Launcher):
     def __call__(self, *arguments: Any) -> None:
         """Runs the kernel, and waits; raises BoundsError for an index outside of its array, naming the line."""
         kernel, rank = self.kernel, len(self.grid)
+        if tracing() is not None:
+            raise TraceError(
+                f"{kernel.name}: HOLOGRAM_BOUNDS=1 waits for what a kernel found, and a function is traced"
+            )
         made = kernel.compiled(rank, checked=True)
         engine, given = self._checked(arguments)
         made.check(engine.limits.shared_bytes, engine.limits.max_workgroup_threads)
@@ -321,16 +340,28 @@ class PythonLauncher(Launcher):
     def __call__(self, *arguments: Any) -> None:
         """Runs the function for each point in row-major order; raises BoundsError and what the function raises."""
         kernel = self.kernel
-        _counted(kernel, arguments)
+        if tracing() is not None:
+            raise TraceError(
+                f"{kernel.name}: the Python form of a kernel reads elements, and a function is traced: call it "
+                "outside, without hg.jit and hg.grad"
+            )
+        counted(kernel.name, kernel.parameters, arguments)
         held: list[Any] = []
+        copies: dict[Any, np.ndarray] = {}  # one of the same elements
         for (label, parameter), x in zip(kernel.parameters.items(), arguments, strict=True):
             who = f"{kernel.name}, {label}"
             given = (
-                x if isinstance(x, np.ndarray) else _argument(getattr(x, "executor", None), who, parameter, x)
+                x
+                if isinstance(x, np.ndarray)
+                else checked_argument(getattr(x, "executor", None), who, parameter, x)
             )
             if isinstance(given, np.ndarray):
-                _check_host(who, parameter, given)
-            held.append(np.array(cast(Any, x).to_numpy()) if isinstance(given, View) else given)
+                check_host(who, parameter, given)
+            if isinstance(given, View):
+                if given.key not in copies:
+                    copies[given.key] = np.array(cast(Any, x).to_numpy())
+                given = copies[given.key]
+            held.append(given)
         python_form.run(kernel.function, kernel.parameters, self.grid, kernel.workgroup, held)
         for before, now in zip(arguments, held, strict=True):
             if isinstance(before, (View, Buffer)):
@@ -348,38 +379,3 @@ def _renumbered(plan: Plan, buffers: Sequence[int], count: int) -> Plan:
         for s in plan.steps
     )
     return Plan(steps, plan.scratch)
-
-
-def _check_host(who: str, parameter: Parameter, given: np.ndarray) -> None:
-    wanted = parameter if isinstance(parameter, ArrayType) else None
-    if wanted is None or given.dtype != wanted.dtype.numpy or given.ndim != wanted.rank:
-        must = "be a number" if wanted is None else f"have dtype {wanted.dtype} and {wanted.rank} axes"
-        raise ShapeError(f"{who}: it must {must}, got an array of {given.dtype} with shape {given.shape}")
-
-
-def _counted(kernel: Kernel, arguments: Sequence[Any]) -> None:
-    names = kernel.parameters
-    if len(arguments) != len(names):
-        raise TypeError(
-            f"{kernel.name}: takes {len(names)} arguments ({', '.join(names)}), got {len(arguments)}"
-        )
-
-
-def _argument(engine: Engine | None, who: str, parameter: Parameter, given: Any) -> Any:
-    """One argument, checked."""
-    if isinstance(parameter, ArrayType):
-        if isinstance(given, np.ndarray):
-            raise TypeError(f"{who}: an array on a device is needed, got NumPy's: hg.asarray copies it there")
-        if engine is None or not isinstance(given, (View, Buffer)):
-            raise TypeError(f"{who}: a Tensor or Buffer is needed, got {type(given).__name__}")
-        view = checks.view(engine, who, given)
-        if view.dtype is not parameter.dtype:
-            raise UnsupportedDType(f"{who}: the dtype must be {parameter.dtype}, got {view.dtype}")
-        if len(view.shape) != parameter.rank:
-            raise ShapeError(f"{who}: it must have {parameter.rank} axes, got shape {view.shape}")
-        return view
-    assert isinstance(parameter, DType)
-    number = given.item() if isinstance(given, np.generic) else given
-    if not isinstance(number, (bool, int, float)):
-        raise TypeError(f"{who}: a number is needed, got {type(given).__name__}")
-    return fitted(number, parameter, who)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any
@@ -27,15 +28,19 @@ def call(c: Statements, function: Any, node: ast.Call) -> Any:
         return inlined(c, function.function, node)
     if isinstance(function, type) and (issubclass(function, Vector) or is_dataclass(function)):
         return _made(c, function, node)
+    if function is print:  # the Python form prints; what it would print is not computed
+        return Static(None)
     handler = _table().get(id(function)) if not isinstance(function, DType) else None
     if handler is not None:
         return handler(c, node, *_arguments(c, node))
     dtype = c.dtype_of(function)
     if dtype is not None:
-        return _cast(c, dtype, node, *_arguments(c, node))
-    known = functions.named().get(id(function))
-    if known is not None:
-        kind, opcode, _ = known
+        arguments = _arguments(c, node)
+        plain = _of_constant(function, arguments) if isinstance(function, type) else None
+        return _cast(c, dtype, node, *arguments) if plain is None else plain
+    named = functions.named().get(id(function))
+    if named is not None:
+        kind, opcode, _ = named
         family = _FAMILIES[kind]
         return family(c, node, opcode, *_arguments(c, node))
     name = getattr(function, "__name__", repr(function))
@@ -85,6 +90,17 @@ def _one(c: Statements, node: ast.Call, arguments: tuple[Any, ...], count: int =
 def _cast(c: Statements, dtype: DType, node: ast.Call, *arguments: Any) -> Any:
     _one(c, node, arguments)
     return _parts(c, node, arguments[0], lambda x: c.numbers.converted(c.plain(x, node), dtype))
+
+
+def _of_constant(kind: type, arguments: Sequence[Any]) -> Literal | None:
+    """What Python's int, float and bool make of a constant is one too: a shape, or `float("inf")`."""
+    one = arguments[0] if len(arguments) == 1 else None
+    if not isinstance(one, Literal) and not (isinstance(one, Static) and isinstance(one.value, str)):
+        return None
+    with suppress(ValueError, OverflowError):
+        found = kind(one.number if isinstance(one, Literal) else one.value)
+        return Literal(found) if kind is not int or dtypes.i32.lowest <= found <= dtypes.i32.highest else None
+    return None
 
 
 def _parts(c: Statements, node: ast.Call, x: Any, one: Callable[[Any], Any]) -> Any:
@@ -181,8 +197,9 @@ def _known(function: Callable[..., Any]) -> Callable[..., Any]:
     """One of Python's functions on what is known when compiling."""
 
     def handler(c: Statements, node: ast.Call, *arguments: Any) -> Any:
+        given = [known(c, x, node) for x in arguments]
         try:
-            result = function(*[_python(c, x, node) for x in arguments])
+            result = function(*given)
             shown = tuple(result) if isinstance(result, (enumerate, zip, reversed)) else result
         except (TypeError, ValueError) as error:
             raise c.refuse(node, str(error)) from None
@@ -191,13 +208,14 @@ def _known(function: Callable[..., Any]) -> Callable[..., Any]:
     return handler
 
 
-def _python(c: Statements, value: Any, node: ast.Call) -> Any:
+def known(c: Statements, value: Any, node: ast.AST) -> Any:
+    """A value of the kernel as Python's, which it must be when compiling."""
     if isinstance(value, Literal):
         return value.number
     if isinstance(value, Static):
         return value.value
     if isinstance(value, Several):
-        return tuple(_python(c, x, node) for x in value.items)
+        return tuple(known(c, x, node) for x in value.items)
     raise c.refuse(node, f"it must be known when the kernel is compiled, got {spelled(value)}")
 
 
@@ -224,11 +242,6 @@ def _where(c: Statements, node: ast.Call, *arguments: Any) -> Any:
     return c.select(condition.value, arguments[1], arguments[2], node)
 
 
-def _ignored(c: Statements, node: ast.Call, *arguments: Any) -> Any:
-    """`print`: the Python form prints."""
-    return Static(None)
-
-
 HANDLERS: list[tuple[Any, Callable[..., Any]]] = [
     (language.index, _grid("index")),
     (language.grid_size, _grid("grid_size")),
@@ -236,7 +249,6 @@ HANDLERS: list[tuple[Any, Callable[..., Any]]] = [
     (language.workgroup_index, _grid("workgroup_index")),
     (language.static, _static),
     *memory.HANDLERS,
-    (print, _ignored),
     (len, _length),
     (sum, _sum),
     (range, _known(range)),

@@ -54,5 +54,12 @@ def _assigned(statement: ast.stmt) -> Iterator[str]:
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             yield node.id
         elif isinstance(node, (ast.Attribute, ast.Subscript)) and isinstance(node.ctx, ast.Store):
-            # A part of a vector; an element of an array changes no variable.
-            yield from (n.id for n in (node.value,) if isinstance(n, ast.Name))
+            # A part of a vector, or of a part of one; an element of an array changes no variable.
+            yield from filter(None, [owner_of(node)])
+
+
+def owner_of(part: ast.expr) -> str | None:
+    """The variable that a part of a part is of."""
+    while isinstance(part, (ast.Attribute, ast.Subscript)):
+        part = part.value
+    return part.id if isinstance(part, ast.Name) else None

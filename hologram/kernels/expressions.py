@@ -13,9 +13,9 @@ from hologram.atlas.builder import Value
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType
 from hologram.kernels import calls, memory
-from hologram.kernels.bounds import Checks
+from hologram.kernels.logic import Logic
 from hologram.kernels.numbers import OPERATORS
-from hologram.kernels.scope import Scope
+from hologram.kernels.source import words
 from hologram.kernels.values import (
     Array,
     Literal,
@@ -24,28 +24,26 @@ from hologram.kernels.values import (
     Several,
     Static,
     Unset,
-    leaves,
     several,
     spelled,
 )
 from hologram.kernels.vectors import Vector
 
 _NUMBERS = (bool, int, float)
+# What has no value in a kernel, whoever refers to it: it may be another by the time that the kernel runs.
+_MUTABLE = (list, dict, set, bytearray)
 
 
-class Expressions(Scope):
+class Expressions(Logic):
     """Evaluates expressions to values."""
 
     def expression(self, node: ast.expr) -> Any:
         """What an expression is; raises KernelError where a kernel has no such expression."""
         handler = EXPRESSIONS.get(type(node))
         if handler is None:
-            raise self.refuse(node, f"{_words(node)} has no meaning in a kernel")
+            raise self.refuse(node, f"{words(node)} has no meaning in a kernel")
         with self.at(node):
             return handler(self, node)
-
-    def number(self, node: ast.expr, what: str = "a number") -> Number | Literal:
-        return self.plain(self.expression(node), node, what)
 
     def wrapped(self, value: Any, node: ast.AST) -> Any:
         """A Python object as a value of the kernel."""
@@ -59,6 +57,12 @@ class Expressions(Scope):
         if isinstance(value, np.ndarray) or hasattr(value, "__dlpack__"):
             raise self.refuse(
                 node, "an array must be an argument of the kernel: it may change after compiling"
+            )
+        if isinstance(value, _MUTABLE):
+            raise self.refuse(
+                node,
+                f"{ast.unparse(node)} is a {type(value).__name__}, which may change after the kernel is compiled: pass "
+                "numbers as arguments, or capture a tuple",
             )
         return Static(value)
 
@@ -115,103 +119,16 @@ class Expressions(Scope):
             return self.numbers.binary(kind, self.plain(a, node), self.plain(b, node))
 
     def unary(self, node: ast.UnaryOp) -> Any:
-        value = self.expression(node.operand)
         if isinstance(node.op, ast.Not):
-            truth = self.numbers.truth(self.plain(value, node))
+            truth = self.condition(node.operand)
             return Literal(not truth.number) if isinstance(truth, Literal) else Number(~truth.value)
+        value = self.expression(node.operand)
         if isinstance(node.op, ast.UAdd):
             return value
         if isinstance(value, Several) and issubclass(value.kind, Vector) and isinstance(node.op, ast.USub):
             return value.remade([self.numbers.negative(self.plain(x, node)) for x in value.items])
         one = self.plain(value, node)
         return self.numbers.negative(one) if isinstance(node.op, ast.USub) else self.numbers.inverted(one)
-
-    def boolean(self, node: ast.BoolOp) -> Number | Literal:
-        """`and`, `or`: what stands behind is computed in any case, unless it has effects; the result is a bool."""
-        decisive = isinstance(node.op, ast.Or)
-        result: Number | Literal = Literal(not decisive)
-        for operand in node.values:
-            if isinstance(result, Literal):
-                if result.number is decisive:
-                    return result
-                result = self.numbers.truth(self.number(operand))
-                continue
-            result = self._further(result.value, operand, decisive)
-        return result
-
-    def _further(self, so_far: Value, operand: ast.expr, decisive: bool) -> Number | Literal:
-        if not self.lazy(operand):
-            truth = self.numbers.truth(self.number(operand))
-            if isinstance(truth, Literal):
-                return truth if truth.number is decisive else Number(so_far)
-            return Number(so_far | truth.value if decisive else so_far & truth.value)
-        found = self.either(
-            ~so_far if decisive else so_far,
-            lambda: self.numbers.truth(self.number(operand)),
-            lambda: Literal(decisive),
-            operand,
-        )
-        return self.numbers.truth(found)
-
-    def either(
-        self, condition: Value, then: Callable[[], Any], orelse: Callable[[], Any], node: ast.AST
-    ) -> Any:
-        """The value of one of two sides, of which only one runs."""
-        name = f"$value{id(node)}"
-
-        def keep(side: Callable[[], Any]) -> Callable[[], None]:
-            def kept() -> None:
-                value = side()  # which may put other variables in the place of these
-                self.env[name] = value
-
-            return kept
-
-        self.branch(condition, keep(then), keep(orelse), node)
-        return self.env.pop(name)
-
-    def compare(self, node: ast.Compare) -> Number | Literal:
-        """One comparison, or a chain of them: all must hold."""
-        left = self.expression(node.left)
-        result: Number | Literal = Literal(True)
-        for op, right_node in zip(node.ops, node.comparators, strict=True):
-            right = self.expression(right_node)
-            one = self._comparison(type(op), left, right, node)
-            if isinstance(one, Literal):
-                if not one.number:
-                    return one
-            else:
-                result = one if isinstance(result, Literal) else Number(result.value & one.value)
-            left = right
-        return result
-
-    def _comparison(self, kind: type[ast.AST], a: Any, b: Any, node: ast.AST) -> Any:
-        if isinstance(a, (Static, Array)) or isinstance(b, (Static, Array)):
-            x, y = (v.value if isinstance(v, Static) else v for v in (a, b))
-            same = x is y or (isinstance(a, Static) and isinstance(b, Static) and x == y)
-            answers = {ast.Is: same, ast.Eq: same, ast.IsNot: not same, ast.NotEq: not same}
-            if kind in answers:
-                return Literal(answers[kind])
-        if kind not in OPERATORS:
-            raise self.refuse(node, f"{_words(node, kind)} has no meaning in a kernel")
-        return self.numbers.binary(kind, self.plain(a, node), self.plain(b, node))
-
-    def conditional(self, node: ast.IfExp) -> Any:
-        """`a if c else b`: without a branch where both sides are cheap and have no effects."""
-        condition = self.numbers.truth(self.number(node.test))
-        if isinstance(condition, Literal):
-            return self.expression(node.body if condition.number else node.orelse)
-        if self.lazy(node.body) or self.lazy(node.orelse):
-            then, orelse = (lambda: self.expression(node.body)), (lambda: self.expression(node.orelse))
-            return self.either(condition.value, then, orelse, node)
-        return self.select(condition.value, self.expression(node.body), self.expression(node.orelse), node)
-
-    def select(self, condition: Value, a: Any, b: Any, node: ast.AST) -> Any:
-        """One of two values without a branch."""
-        if isinstance(a, Several) and isinstance(b, Several) and len(a.items) == len(b.items):
-            pairs = zip(a.items, b.items, strict=True)
-            return a.remade([self.select(condition, x, y, node) for x, y in pairs])
-        with self.at(node):
-            return self.numbers.selected(condition, self.plain(a, node), self.plain(b, node))
 
     # Parts.
 
@@ -256,8 +173,10 @@ class Expressions(Scope):
             return owner.items[self.part(owner, node)]
         if isinstance(owner, Static):
             index = self.expression(node.slice)
-            if isinstance(index, Literal):
-                return self.wrapped(owner.value[index.number], node)
+            try:
+                return self.wrapped(owner.value[calls.known(self, index, node)], node)
+            except (TypeError, LookupError) as error:
+                raise self.refuse(node, f"{ast.unparse(node)}: {error}") from None
         raise self.refuse(node, f"{spelled(owner)} has no elements")
 
     def part(self, owner: Several, node: ast.Subscript) -> int:
@@ -345,29 +264,7 @@ class Expressions(Scope):
     def inline(self, function: types.FunctionType, values: Mapping[str, Any], node: ast.AST) -> Any:
         raise NotImplementedError  # of Statements
 
-    def lazy(self, node: ast.expr) -> bool:
-        """Whether an expression is computed only where it is asked for: it has effects, or an index is checked."""
-        return has_calls(node) or (
-            self.checks is not None and any(isinstance(x, ast.Subscript) for x in ast.walk(node))
-        )
-
     local_names: frozenset[str] = frozenset()
-    checks: Checks | None = None  # of indices, where they are wanted
-
-
-def has_calls(node: ast.expr) -> bool:
-    """Whether an expression may have effects, or cost much."""
-    return any(isinstance(x, ast.Call) for x in ast.walk(node))
-
-
-def _words(node: ast.AST, kind: type[ast.AST] | None = None) -> str:
-    """A node in words: `a ListComp` as `ListComp`."""
-    return f"`{ast.unparse(node).splitlines()[0][:40]}` ({(kind or type(node)).__name__})"
-
-
-def whole(value: Any) -> bool:
-    """Whether all of a value's parts are known when the kernel is compiled."""
-    return all(isinstance(leaf, (Literal, Static)) for leaf in leaves(value))
 
 
 EXPRESSIONS: dict[type[ast.AST], Callable[[Expressions, Any], Any]] = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -59,6 +60,8 @@ class Func:
 
 def func(function: Callable[..., Any]) -> Func:
     """Makes a function one that kernels may call; it is inlined, and its arguments need no annotations."""
+    if not isinstance(function, FunctionType):
+        raise KernelError(f"hg.func: a function is needed, got {type(function).__name__}")
     return Func(function)
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
-from hologram.atlas.builder import Region, Value
+from hologram.atlas.builder import Region, Value, select
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType
 from hologram.foundation.frozen import frozen
@@ -106,7 +107,9 @@ class Loops(Expressions):
             raise self.refuse(
                 node.iter, f"a loop is written out for {MOST_ROUNDS} rounds at most, got {len(items)}"
             )
+        self.depth += 1
         self._round(node, [*items])
+        self.depth -= 1
         state = self.env[EXIT]
         self.env[EXIT] = self._behind(state)
 
@@ -145,6 +148,8 @@ class Loops(Expressions):
             return self.counted_until(node, bounds)
         start, stop, counting = self._counting(bounds)
         step = self.b.constant(abs(bounds.step), start.dtype)
+        if abs(bounds.step) > 1 and start.dtype is not dtypes.index:
+            start, stop, step, counting = self._rounds(start, stop, step, counting)
 
         def around(first: list[Value], region: Region, yields: list[Value]) -> tuple[Value, ...]:
             return self.b.counted((start, stop, step), first, region, yields)
@@ -154,7 +159,7 @@ class Loops(Expressions):
             self.block(node.body)
             self.env[EXIT] = Literal(NONE)
 
-        self.carried(node, node.body, (start.dtype,), body, around)
+        self.carried(node, (start.dtype,), body, around)
 
     def _counting(self, bounds: Bounds) -> tuple[Value, Value, Callable[[Value], Number]]:
         """Where the instruction counts from and to, and the number that its counter stands for.
@@ -176,6 +181,16 @@ class Loops(Expressions):
         # It counts up through the mirrored numbers: -start, -start + step, ... below -stop.
         return -first, -last, lambda counter: Number(-counter)
 
+    def _rounds(
+        self, start: Value, stop: Value, step: Value, counting: Callable[[Value], Number]
+    ) -> tuple[Value, Value, Value, Callable[[Value], Number]]:
+        """The same loop over the numbers of its rounds: the counter would wrap, and go on, where `stop` is far out."""
+        dtype = start.dtype.unsigned
+        steps = (stop - start - 1).to(dtype) // step.to(dtype) + 1
+        zero, one = (self.b.constant(n, dtype) for n in (0, 1))
+        rounds = select(start < stop, steps, zero)
+        return zero, rounds, one, lambda r: counting(start + r.to(start.dtype) * step)
+
     # With a condition.
 
     def while_(self, node: ast.While) -> None:
@@ -183,10 +198,7 @@ class Loops(Expressions):
         if node.orelse:
             raise self.refuse(node.orelse[0], "`else` of a loop has no meaning in a kernel")
 
-        def condition() -> Number | Literal:
-            with self.at(node.test):
-                return self.numbers.truth(self.number(node.test))
-
+        condition = partial(self.condition, node.test)
         first = condition()
         if isinstance(first, Literal) and not first.number:
             return
@@ -244,7 +256,7 @@ class Loops(Expressions):
             return self.b.repeated(go, [*counters, *first], region, [*on, *yields])
 
         dtypes_ = [c.dtype for c in counters]
-        self.carried(node, statements, dtypes_, body, around, (EXIT, RESULT) if returns else ())
+        self.carried(node, dtypes_, body, around, (EXIT, RESULT) if returns else ())
 
     def both(
         self, so_far: Value, condition: Callable[[], Number | Literal], node: ast.AST
@@ -257,7 +269,6 @@ class Loops(Expressions):
     def carried(
         self,
         node: ast.stmt,
-        statements: Sequence[ast.stmt],
         counters: Sequence[DType],
         body: Callable[[Region], None],
         around: Callable[[list[Value], Region, list[Value]], tuple[Value, ...]],
@@ -265,11 +276,11 @@ class Loops(Expressions):
     ) -> None:
         """Writes a loop: `body` a round in a region whose first arguments are counters, `around` the instruction.
 
-        Variables that rounds assign are carried from one to the next, `more` as well. Those that are literals before
-        it have their dtype from the first try of a round.
+        Variables that rounds assign are carried from one to the next, that of a `for` and `more` as well. Those that
+        are literals before it have their dtype from the first try of a round.
         """
         before = self.env
-        changed = assigned(statements)
+        changed = assigned([node])
         names = [
             n for n in (*changed, *more) if not isinstance(before.get(n, Unset("")), (Unset, Array, Static))
         ]

@@ -15,6 +15,7 @@ from hologram.kernels.values import Array, Literal, Number, Several, Static, spe
 
 O = Opcode
 Compiler = Any  # Statements, which imports this
+LOCAL_BYTES = 1 << 16  # they lie on the stack of a CPU's thread; CUDA's limit is 8 times as much
 _LOADS = {"buffer": O.LOAD, "shared": O.SHARED_LOAD, "local": O.LOCAL_LOAD}
 _STORES = {"buffer": O.STORE, "shared": O.SHARED_STORE, "local": O.LOCAL_STORE}
 
@@ -53,7 +54,13 @@ def _array(space: str) -> Callable[..., Any]:
             declare = c.b.shared if space == "shared" else c.b.local
             declare(name, dtype, size)
             array = c.arrays[key] = Array(name, dtype, shape, space, f"hg.{space}(...)")
-            c.b.sized.append((size * dtype.itemsize if space == "shared" else 0, c.source, node))
+            if space == "shared":
+                c.b.sized.append((size * dtype.itemsize, c.source, node))
+            c.local_bytes += size * dtype.itemsize if space == "local" else 0
+            if c.local_bytes > LOCAL_BYTES:
+                raise c.refuse(
+                    node, f"a lane has {LOCAL_BYTES} bytes of local arrays, and this makes {c.local_bytes}"
+                )
         if space == "local" and c.depth:  # it begins as zeros each time
             size = math.prod(int(n.number) for n in shape)
             c.b.loop(0, size, lambda k: store(c.b, array, k, c.b.constant(dtype.python(0), dtype)))

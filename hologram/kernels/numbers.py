@@ -19,6 +19,7 @@ from hologram.foundation.dtypes import DType
 from hologram.foundation.errors import UnsupportedDType
 from hologram.foundation.frozen import frozen
 from hologram.kernels.values import Literal, Number, default_dtype, spelled
+from hologram.opset import OPERATIONS
 
 O = Opcode
 _INDEX = dtypes.index
@@ -59,6 +60,10 @@ OPERATORS: dict[type[ast.AST], Operator] = {
     ast.GtE: Operator(">=", operator.ge, O.GE),
 }
 _DIVISIONS = (ast.Div, ast.FloorDiv, ast.Mod)
+_ROUNDED_DOWN = {
+    ast.FloorDiv: "floor_divide",
+    ast.Mod: "remainder",
+}  # of floats: the operations' own programs
 # Of what positions are made, exactly as the numbers are: modulo the width of an index.
 _PLACED = {O.ADD, O.SUB, O.MUL, O.MIN, O.MAX}
 _KEEPS_POSITIVE = {O.ADD, O.MUL, O.MAX, O.MIN}
@@ -149,7 +154,10 @@ class Numbers:
 
     def _known(self, known: Operator, a: Literal, b: Literal) -> Literal:
         try:
-            return Literal(known.plain(a.number, b.number))
+            found = known.plain(a.number, b.number)
+            if isinstance(found, complex):
+                raise ValueError("it is a complex number")
+            return Literal(found)
         except (ArithmeticError, ValueError, TypeError) as error:
             raise Refused(f"{a.number!r} {known.sign} {b.number!r}: {error}") from None
 
@@ -199,7 +207,7 @@ class Numbers:
         """`//` and `%`, whose quotient is rounded down."""
         x, y = self._in(dtype, a), self._in(dtype, b)
         if dtype.is_float:
-            return Number(atlas.floor(x / y) if kind is ast.FloorDiv else self._float_modulo(x, y))
+            return Number(OPERATIONS[_ROUNDED_DOWN[kind]].function(x, y))
         if self.positive(a) and self.positive(b):
             return self._whole_quotient(kind, a, b, x, y)
         if kind is ast.Mod:
@@ -221,12 +229,6 @@ class Numbers:
             elif kind is ast.Mod and b.place is not None:
                 place = a.place % atlas.maximum(b.place, 1)  # x % 0 is 0
         return Number(value, place, positive=True)
-
-    @staticmethod
-    def _float_modulo(x: Value, y: Value) -> Value:
-        left = x % y
-        wrong = (left != 0.0) & ((left < 0.0) ^ (y < 0.0))
-        return atlas.select(wrong, left + y, left)
 
     # What is no operator.
 

@@ -1,6 +1,6 @@
 """A kernel as the Python function that it is: run point by point on NumPy's arrays, with bounds checked.
 
-The function's code is its own, so breakpoints and prints work. What its names stand for is replaced where Python's
+The function's lines are its own, so breakpoints and prints work. What its names stand for is replaced where Python's
 own would compute something else: functions of numbers, and dtypes, which convert as kernels do.
 """
 
@@ -19,6 +19,7 @@ from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType
 from hologram.foundation.errors import BoundsError
 from hologram.kernels import functions
+from hologram.kernels.by_value import OWN, code_of, own
 from hologram.kernels.language import ArrayType, Lane, running
 from hologram.kernels.meeting import Meeting
 
@@ -152,10 +153,15 @@ def run(
 def _rebound(function: Any) -> FunctionType:
     """The same code, whose names stand for what they mean in a kernel."""
     around = {name: meaning(value) for name, value in function.__globals__.items()}
-    for name, own in (("min", _smallest), ("max", _largest)):
-        around.setdefault(name, own)
-    cells = tuple(CellType(meaning(cell.cell_contents)) for cell in function.__closure__ or ())
-    return FunctionType(function.__code__, around, function.__name__, function.__defaults__, cells)
+    for name, meant in _BUILTINS.items():
+        around.setdefault(name, meant)
+    around[OWN] = own
+    code = code_of(function)
+    held = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    cells = tuple(CellType(meaning(held[name].cell_contents)) for name in code.co_freevars)
+    found = FunctionType(code, around, function.__name__, function.__defaults__, cells)
+    found.__kwdefaults__ = function.__kwdefaults__
+    return found
 
 
 class _Words:
@@ -201,6 +207,21 @@ def _fold(opcode: Opcode, function: Any) -> Callable[..., Any]:
     return _smallest if opcode is Opcode.MIN else _largest
 
 
+def _whole(opcode: Opcode, function: Any) -> Callable[..., Any]:
+    """Whole numbers of floats, within i32."""
+
+    def apply(x: Any) -> Any:
+        if not isinstance(x, (float, np.floating)):
+            return x
+        return _integer(COMPUTE[opcode](dtypes.f64, np.asarray(x, np.float64)))
+
+    return apply
+
+
+def _integer(x: Any) -> int:
+    return int(Cast(dtypes.i32)(x))
+
+
 def _same(opcode: Opcode, function: Any) -> Callable[..., Any]:
     return function
 
@@ -231,6 +252,12 @@ _FAMILIES: dict[str, Callable[[Opcode, Any], Callable[..., Any]]] = {
     "float": _float,
     "number": _number,
     "fold": _fold,
-    "whole": _same,
+    "whole": _whole,
     "power": _same,
+}
+_BUILTINS: dict[str, Callable[..., Any]] = {
+    "min": _smallest,
+    "max": _largest,
+    "round": _whole(Opcode.ROUND, round),
+    "int": _integer,
 }

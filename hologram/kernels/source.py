@@ -19,8 +19,6 @@ _UNREADABLE = (
     "its source cannot be read: a kernel is read from the file that it is written in. Code of exec, of python -c and "
     "of Python's prompt has no file; write it into a module, or into a cell of IPython or Jupyter"
 )
-# What has no value in a kernel, whoever refers to it: it may be another by the time that the kernel runs.
-_MUTABLE = (list, dict, set, bytearray)
 
 
 @frozen(eq=False)
@@ -56,15 +54,7 @@ class Source:
         """What a name stands for outside of the function."""
         for among in (self.names, vars(builtins)):
             if node.id in among:
-                found = among[node.id]
-                if isinstance(found, _MUTABLE):
-                    kind = type(found).__name__
-                    raise self.refuse(
-                        node,
-                        f"{node.id} is a {kind}, which may change after the kernel is compiled: pass numbers as "
-                        "arguments, or capture a tuple",
-                    )
-                return found
+                return among[node.id]
         raise self.refuse(node, f"{node.id} is not defined, neither here nor around the function")
 
 
@@ -96,3 +86,8 @@ def names_of(function: Any) -> dict[str, Any]:
         except ValueError:  # it is assigned later
             names.pop(name, None)
     return names
+
+
+def words(node: ast.AST, kind: type[ast.AST] | None = None) -> str:
+    """A node in words: `a ListComp` as `ListComp`."""
+    return f"`{ast.unparse(node).splitlines()[0][:40]}` ({(kind or type(node)).__name__})"

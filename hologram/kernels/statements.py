@@ -11,11 +11,11 @@ from typing import Any
 from hologram.atlas.builder import Value
 from hologram.kernels import memory
 from hologram.kernels.exits import JUMPS, NONE, RETURN, assigned, ends, exits, returns
-from hologram.kernels.expressions import Expressions, _words
+from hologram.kernels.expressions import Expressions
 from hologram.kernels.grid import Grid
 from hologram.kernels.loops import Loops
 from hologram.kernels.scope import EXIT, RESULT, Located
-from hologram.kernels.source import Source, read
+from hologram.kernels.source import Source, read, words
 from hologram.kernels.values import Array, Literal, Number, Several, Static, spelled
 
 
@@ -29,6 +29,7 @@ class Statements(Loops, Expressions):
         self.stack: list[types.FunctionType] = []
         self.path: tuple[int, ...] = ()  # the calls around what is written
         self.arrays: dict[Any, Array] = {}  # made by hg.local and hg.shared, by their calls
+        self.local_bytes = 0  # of those of hg.local
 
     # Order.
 
@@ -56,7 +57,7 @@ class Statements(Loops, Expressions):
     def statement(self, node: ast.stmt) -> None:
         handler = STATEMENTS.get(type(node))
         if handler is None:
-            raise self.refuse(node, f"{_words(node)} has no meaning in a kernel")
+            raise self.refuse(node, f"{words(node)} has no meaning in a kernel")
         with self.at(node):
             handler(self, node)
 
@@ -118,7 +119,7 @@ class Statements(Loops, Expressions):
                 raise self.refuse(target, f"{spelled(owner)} has no {target.attr} to assign")
             self.replace(target.value, owner, owner.names.index(target.attr), value)
         else:
-            raise self.refuse(target, f"{_words(target)} cannot be assigned in a kernel")
+            raise self.refuse(target, f"{words(target)} cannot be assigned in a kernel")
 
     def replace(self, owner_node: ast.expr, owner: Several, part: int, value: Any) -> None:
         """A vector or dataclass with one part replaced: it is a value, nobody else sees it."""
@@ -139,8 +140,7 @@ class Statements(Loops, Expressions):
 
     def if_(self, node: ast.If, body: Sequence[ast.stmt], orelse: Sequence[ast.stmt]) -> None:
         """One of two sides; where the condition is known, that side alone."""
-        with self.at(node.test):
-            condition = self.numbers.truth(self.number(node.test))
+        condition = self.condition(node.test)
         if isinstance(condition, Literal):
             return self.block(body if condition.number else orelse)
         self.branch(condition.value, lambda: self.block(body), lambda: self.block(orelse), node)

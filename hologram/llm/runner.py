@@ -17,7 +17,8 @@ from hologram.llm.gguf import GGUF
 from hologram.llm.sampling import GREEDY, Sampling
 from hologram.llm.tokenizer import Stream, Tokenizer
 
-Messages = Sequence[Mapping[str, str]]  # {"role": ..., "content": ...}
+Messages = Sequence[Mapping[str, str]]
+MESSAGE = '[{"role": "user", "content": ...}]'  # what they look like
 Stops = str | Sequence[str]
 
 
@@ -90,6 +91,8 @@ class Runner:
         self, messages: Messages, sampling: Sampling = GREEDY, *, limit: int | None = None, stop: Stops = ()
     ) -> Iterator[str]:
         """The answer to messages ({"role": ..., "content": ...}), by the model's own template."""
+        if isinstance(messages, str):
+            raise TypeError(f"chat: messages are needed, {MESSAGE}; generate goes on from a text")
         return self._one(messages, sampling, limit, stop)
 
     def generate(
@@ -111,6 +114,8 @@ class Runner:
 
         A token of up to `at_once` answers is computed together; one that ends makes room for the next.
         """
+        if isinstance(prompts, (str, Mapping)):
+            raise TypeError(f"batch: a list of prompts is needed, got one {type(prompts).__name__}")
         if at_once < 1:
             raise ShapeError(f"batch: at_once must be at least 1, got {at_once}")
         each = [sampling] * len(prompts) if isinstance(sampling, Sampling) else sampling
@@ -132,7 +137,13 @@ class Runner:
         self.past.known = 0
 
     def _encoded(self, prompt: str | Messages) -> list[int]:
-        return (self.tokenizer.encode if isinstance(prompt, str) else self.tokenizer.conversation)(prompt)  # type: ignore
+        if isinstance(prompt, str):
+            return self.tokenizer.encode(prompt)
+        if not isinstance(prompt, Sequence) or not all(isinstance(m, Mapping) for m in prompt):
+            raise TypeError(
+                f"chat: a prompt must be a text or messages, {MESSAGE}, got {type(prompt).__name__}"
+            )
+        return self.tokenizer.conversation(prompt)
 
     def _one(
         self, prompt: str | Messages, sampling: Sampling, limit: int | None, stop: Stops

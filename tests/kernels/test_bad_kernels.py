@@ -10,6 +10,7 @@ import inspect
 import re
 import subprocess
 import sys
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ import pytest
 import hologram as hg
 
 KNOWN = [1, 2]
+HELD = SimpleNamespace(numbers=[1, 2], text="ab", nothing=None)
 BAD: list[Any] = []
 
 
@@ -51,6 +53,39 @@ def odd_annotation(a: hg.Array[hg.f32], n: list):  # <- must be a dtype or hg.Ar
 @bad
 def defaults(a: hg.Array[hg.f32], n: hg.f32 = 1.0):  # <- without defaults
     a[0] = n
+
+
+@bad
+def of_an_attribute(a: hg.Array[hg.f32]):
+    a[0] = HELD.numbers[1]  # <- HELD.numbers is a list, which may change
+
+
+@bad
+def no_element(a: hg.Array[hg.f32]):
+    a[0] = HELD.text[5]  # <- HELD.text\[5\]: string index out of range
+
+
+@bad
+def no_number_of_nothing(a: hg.Array[hg.f32]):
+    a[0] = HELD.nothing["x"]  # <- not subscriptable
+
+
+@bad
+def root_of_a_negative_constant(a: hg.Array[hg.f32]):
+    a[0] = (-8.0) ** 0.5  # <- -8.0 \*\* 0.5: it is a complex number
+
+
+@bad
+def known_too_late(a: hg.Array[hg.f32]):
+    for k in hg.static(range(hg.index())):  # <- known_too_late: it must be known when the kernel is compiled
+        a[k] = 1.0
+
+
+@bad
+def much_of_its_own(a: hg.Array[hg.f32]):
+    own = hg.local((100, 100), hg.f32)
+    more = hg.local(7000, hg.f32)  # <- a lane has 65536 bytes of local arrays, and this makes 68000
+    a[0] = own[0, 0] + more[0]
 
 
 @bad
@@ -244,11 +279,31 @@ def test_bad_calls(executor: hg.Executor) -> None:
         good[3, 4](np.zeros((3, 4), np.float32), 1)
     with pytest.raises(hg.KernelError, match=r"write good\[shape\]"):
         good(a, 1)
-    with pytest.raises(hg.TraceError, match="traced"):
+    with pytest.raises(hg.TraceError, match="an argument is written to"):
         hg.jit(lambda x: good[3, 4](x, 1))(a)
     a.buffer.free()
     with pytest.raises(hg.BufferFreed):
         good[3, 4](a, 1)
+
+
+@hg.kernel
+def copied(x: hg.Array[hg.f32], out: hg.Array[hg.f32]):
+    i = hg.index()
+    out[i] = x[i]
+
+
+def test_too_few_arguments_of_a_launch_that_is_known(executor: hg.Executor) -> None:
+    x, out = executor.ones(3), executor.zeros(3)
+    copied[3](x, out)
+    with pytest.raises(TypeError, match=r"takes 2 arguments \(x, out\), got 1"):
+        copied[3](x)
+
+
+@pytest.mark.parametrize("made", [hg.kernel, hg.func])
+def test_what_is_no_function(made: Any) -> None:
+    for what in (3, max, int):
+        with pytest.raises(hg.KernelError, match="function"):
+            made(what)
 
 
 def test_source_that_cannot_be_read() -> None:

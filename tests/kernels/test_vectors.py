@@ -102,3 +102,25 @@ def wrong_count(out: hg.Array[hg.f32]):
 def test_refused(kernel: Any, words: str) -> None:
     with pytest.raises(hg.KernelError, match=words):
         kernel.program()
+
+
+@dataclass
+class Body:
+    place: Any
+    mass: Any = 1.0
+
+
+@hg.kernel
+def moved(out: hg.Array[hg.f32]):
+    i = hg.index()
+    body = Body(hg.vec3(0.0))
+    for k in range(3):
+        body.place.y += 2.0 * k
+    while body.place[0] < 3.0:
+        body.place[0] += 1.0 + i
+    out[i] = 10.0 * body.place.y + body.place.x
+
+
+def test_parts_of_parts_are_handed_on_by_loops(executor: hg.Executor) -> None:
+    (out,) = same(moved, executor, 3, np.zeros(3, np.float32))
+    assert out.tolist() == [63, 64, 63]

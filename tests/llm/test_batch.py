@@ -116,3 +116,20 @@ def test_many_sequences_leave_memory_where_it_was(tmp_path: Path, executor: hg.E
 
     before = answer(100)
     assert answer(1000 if executor.backend == "cpu" else 100) <= before + 65536
+
+
+def test_what_is_no_list_of_prompts_is_refused(tmp_path: Path, executor: hg.Executor) -> None:
+    """A text is a sequence of texts to Python, and a message one of its keys."""
+    runner = opened(tmp_path, executor)
+    message: Any = {"role": "user", "content": "oh"}
+    with pytest.raises(TypeError, match="batch: a list of prompts is needed, got one str"):
+        runner.batch("the heat")
+    with pytest.raises(TypeError, match="batch: a list of prompts is needed, got one dict"):
+        runner.batch(message)
+    odd: Any = (message, 3, [3])
+    for prompt in odd:
+        with pytest.raises(TypeError, match="a prompt must be a text or messages"):
+            runner.batch([prompt])
+    text: Any = "the heat"
+    with pytest.raises(TypeError, match="chat: messages are needed"):
+        runner.chat(text)

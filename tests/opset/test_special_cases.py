@@ -108,3 +108,12 @@ def test_the_second_power_has_the_dtype_of_a_power(executor: hg.Executor) -> Non
     assert (executor.tensor(np.array([True, False])) ** 2).tolist() == [1, 0]
     with pytest.raises(TypeError, match="needs the argument 'y'"):
         hg.pow(whole)  # pyright: ignore[reportCallIssue]
+
+
+def test_quotient_by_a_constant_zero_within_a_program(executor: hg.Executor) -> None:
+    x = np.array([0.5, -2.0, 0.0, -1.0, INF, NAN], np.float32)
+    found = hg.jit(lambda x: ((x + 1) / 0.0, (x + 1) / -0.0))(executor.tensor(x))
+    with np.errstate(all="ignore"):
+        wanted = (x + 1) / np.float32(0.0), (x + 1) / np.float32(-0.0)
+    for one, want in zip(found, wanted, strict=True):
+        assert np.array_equal(one.to_numpy(), want, equal_nan=True)

@@ -114,6 +114,13 @@ def div_power_of_two(m: Numbering, d: DType, x: Term, y: Term) -> Term | None:
     return m.make(O.MUL, d, x, m.constant(math.ldexp(math.copysign(1.0, fraction), 1 - exponent), d))
 
 
+def div_zero(m: Numbering, d: DType, x: Term, y: Term) -> Term | None:
+    """Mesa 22's llvmpipe stores nothing where the quotient by a constant 0 should go."""
+    if not y.constant or y.attribute != 0.0:
+        return None
+    return m.make(O.MUL, d, x, m.constant(math.copysign(math.inf, y.attribute), d))
+
+
 def abs_sign(m: Numbering, d: DType, x: Term) -> Term | None:
     if x.opcode is O.ABS:
         return x
@@ -233,6 +240,7 @@ IEEE: tuple[Rule, ...] = (
     rule("-x * -y = x * y; -x * c = x * -c", O.MUL, mul_negated, FLOAT),
     rule("x / 1 = x", O.DIV, lambda m, d, x, y: x if is_number(y, 1.0) else None, FLOAT),
     rule("x / 2^k = x * 2^-k, exactly, where 2^-k is a normal number", O.DIV, div_power_of_two, FLOAT),
+    rule("x / 0 = x * infinity, of the 0's sign", O.DIV, div_zero, FLOAT),
     rule("--x = x", O.NEG, lambda m, d, x: x.operands[0] if x.opcode is O.NEG else None, FLOAT),
     rule("| |x| | = |x|; |-x| = |x|", O.ABS, abs_sign, FLOAT),
     rule("a rounded number is whole", ROUNDINGS, lambda m, d, x: x if x.opcode in ROUNDINGS else None, FLOAT),

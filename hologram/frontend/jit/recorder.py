@@ -16,6 +16,7 @@ from hologram.frontend import tensor as tensors
 from hologram.frontend.complex_numbers import with_complex
 from hologram.frontend.gradient.tape import ClosedOver, detached
 from hologram.frontend.gradient.tracked import Tracked
+from hologram.frontend.jit.launching import Launching
 from hologram.frontend.jit.number import (
     Formulas,
     TracedInteger,
@@ -49,7 +50,7 @@ class Recording:
     captured: tuple[Tensor, ...]
 
 
-class Recorder:
+class Recorder(Launching):
     """Takes the requests of a thread that traces a function, and records them as nodes of a graph."""
 
     def __init__(self, executor: Engine, who: str, formulas: Formulas) -> None:
@@ -120,15 +121,7 @@ class Recorder:
 
     def copy(self, source: Any, target: Tensor) -> None:
         """Writes a tensor into another: the storage has another value from now on."""
-        if not isinstance(target, Traced) or target.buffer.trace is not self:
-            raise TraceError(
-                f"{self.who}: a tensor of shape {target.shape} that it closes over is written to; return the new value"
-            )
-        storage = target.buffer
-        storage.check_writable(
-            storage.is_input,
-            "return the new value instead, and name the argument in `donate` to use its memory again",
-        )
+        storage = self._writable(target).buffer
         layout, (read,) = target.layout, self._operands(cast, [source])
         assert isinstance(read, Traced)
         shown = read.expand(layout.shape)
@@ -391,5 +384,6 @@ RECORDED: dict[Request, Callable[..., Any]] = {
     tensors.make_constant: Recorder.constant,
     tensors.evaluated: Recorder.apply,
     Engine._copy_elements: Recorder.copy,
+    Engine._launch: Recorder.launch,
     detached: lambda recorder, x: x,
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -104,9 +104,16 @@ def _kind(given: Any) -> str:
 
 
 def of_kernel(
-    executor: Allocation, kernel: Launchable, buffers: Sequence[Buffer | View], scalars: Sequence[Number]
+    executor: Allocation,
+    kernel: Launchable,
+    buffers: Sequence[Buffer | View],
+    scalars: Sequence[Number],
+    traced: Callable[[Any, bool], View] | None = None,
 ) -> tuple[list[View], tuple[Number, ...]]:
-    """The checked buffers, as views, and scalars of a launch; raises ShapeError, UnsupportedDType, BufferFreed."""
+    """The checked buffers, as views, and scalars of a launch; raises ShapeError, UnsupportedDType, BufferFreed.
+
+    Buffers of a trace have no memory to check: they are what `traced` makes of them, told whether they are written.
+    """
     name = kernel.name
     if len(kernel.buffers) != len(buffers) or len(kernel.scalars) != len(scalars):
         raise ShapeError(
@@ -123,8 +130,11 @@ def of_kernel(
             raise TypeError(
                 f"{name}: buffer {parameter.name} must be a Buffer or Tensor, got {type(buffer).__name__}"
             )
-        checking = view if parameter.access is Access.READ else target
-        viewed = checking(executor, who, buffer)
+        if traced is not None:
+            viewed = traced(buffer, parameter.access is not Access.READ)
+        else:
+            checking = view if parameter.access is Access.READ else target
+            viewed = checking(executor, who, buffer)
         if viewed.dtype != parameter.dtype:
             raise UnsupportedDType(
                 f"{name}: buffer {parameter.name} must be {parameter.dtype}, got {viewed.dtype}"

@@ -95,6 +95,8 @@ EQUAL: dict[str, tuple[DType, Expression, Expression]] = {
     "x * -1": (f32, lambda x, y, z: x * -1.0, lambda x, y, z: -x),
     "-x * -y": (f32, lambda x, y, z: -x * -y, lambda x, y, z: x * y),
     "-x * c": (f32, lambda x, y, z: -x * 3.0, lambda x, y, z: x * -3.0),
+    "x / 0": (f32, lambda x, y, z: x / 0.0, lambda x, y, z: x * INF),
+    "x / -0": (f32, lambda x, y, z: x / -0.0, lambda x, y, z: x * -INF),
     "x / 1": (f32, lambda x, y, z: x / 1.0, lambda x, y, z: x),
     "x / 8": (f32, lambda x, y, z: x / 8.0, lambda x, y, z: x * 0.125),
     "x / -2^126": (f32, lambda x, y, z: x / -(2.0**126), lambda x, y, z: x * -LOWEST),

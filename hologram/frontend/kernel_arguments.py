@@ -1,0 +1,55 @@
+"""Arguments of a kernel at a call, checked against its annotations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from hologram.foundation.dtypes import DType
+from hologram.foundation.errors import ShapeError, UnsupportedDType
+from hologram.frontend.inside import Inside
+from hologram.kernels.compiling import Parameter
+from hologram.kernels.language import ArrayType
+from hologram.runtime.engine import Engine
+from hologram.runtime.launches import checks
+from hologram.runtime.launches.validation import fitted
+from hologram.runtime.memory.buffer import Buffer
+from hologram.runtime.memory.view import View
+
+
+def check_host(who: str, parameter: Parameter, given: np.ndarray) -> None:
+    """Raises ShapeError for an array of NumPy's that is not as its annotation says."""
+    wanted = parameter if isinstance(parameter, ArrayType) else None
+    if wanted is None or given.dtype != wanted.dtype.numpy or given.ndim != wanted.rank:
+        must = "be a number" if wanted is None else f"have dtype {wanted.dtype} and {wanted.rank} axes"
+        raise ShapeError(f"{who}: it must {must}, got an array of {given.dtype} with shape {given.shape}")
+
+
+def counted(name: str, parameters: Mapping[str, Parameter], arguments: Sequence[Any]) -> None:
+    """Raises TypeError for too many or too few."""
+    if len(arguments) != len(parameters):
+        raise TypeError(
+            f"{name}: takes {len(parameters)} arguments ({', '.join(parameters)}), got {len(arguments)}"
+        )
+
+
+def checked_argument(engine: Engine | None, who: str, parameter: Parameter, given: Any) -> Any:
+    """One argument, checked."""
+    if isinstance(parameter, ArrayType):
+        if isinstance(given, np.ndarray):
+            raise TypeError(f"{who}: an array on a device is needed, got NumPy's: hg.asarray copies it there")
+        if engine is None or not isinstance(given, (View, Buffer)):
+            raise TypeError(f"{who}: a Tensor or Buffer is needed, got {type(given).__name__}")
+        view = given if isinstance(given, Inside) else checks.view(engine, who, given)
+        if view.dtype is not parameter.dtype:
+            raise UnsupportedDType(f"{who}: the dtype must be {parameter.dtype}, got {view.dtype}")
+        if len(view.shape) != parameter.rank:
+            raise ShapeError(f"{who}: it must have {parameter.rank} axes, got shape {view.shape}")
+        return view
+    assert isinstance(parameter, DType)
+    number = given.item() if isinstance(given, np.generic) else given
+    if not isinstance(number, (bool, int, float)):
+        raise TypeError(f"{who}: a number is needed, got {type(given).__name__}")
+    return fitted(number, parameter, who)
