@@ -8,6 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from hologram.atlas import builder as atlas
+from hologram.atlas import complex_parts
 from hologram.atlas.builder import Value, select
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import COMPLEX, COMPUTED, FLOATS, INTEGERS, NUMBERS, DType
@@ -157,7 +158,9 @@ def round_(x, *, decimals=0):
     if not isinstance(decimals, int):
         raise TypeError(f"round: decimals must be an integer, got {decimals!r}")
     if x.dtype.is_complex:
-        return atlas.pair(_rounded(atlas.real(x), decimals), _rounded(atlas.imag(x), decimals))
+        return complex_parts.pair(
+            _rounded(complex_parts.real(x), decimals), _rounded(complex_parts.imag(x), decimals)
+        )
     if not x.dtype.is_float:
         if decimals < 0:
             raise ValueError(f"round: integers are rounded to no less than 0 decimals, got {decimals}")

@@ -116,9 +116,10 @@ def div_power_of_two(m: Numbering, d: DType, x: Term, y: Term) -> Term | None:
 
 def div_zero(m: Numbering, d: DType, x: Term, y: Term) -> Term | None:
     """Mesa 22's llvmpipe stores nothing where the quotient by a constant 0 should go."""
-    if not y.constant or y.attribute != 0.0:
-        return None
-    return m.make(O.MUL, d, x, m.constant(math.copysign(math.inf, y.attribute), d))
+    for zero in (0.0, -0.0):
+        if is_number(y, zero):
+            return m.make(O.MUL, d, x, m.constant(math.copysign(math.inf, zero), d))
+    return None
 
 
 def abs_sign(m: Numbering, d: DType, x: Term) -> Term | None:
