@@ -78,6 +78,36 @@ def test_what_the_cpu_gives(name: str) -> None:
         torch.testing.assert_close(_plain(found), _plain(want), rtol=1e-4, atol=1e-5)
 
 
+BITS: dict[str, Callable[[Any], Any]] = {
+    "none": lambda x: x,
+    "conjugate": lambda x: x.conj(),
+    "negative": lambda x: torch.ops.aten._neg_view(x),
+    "both": lambda x: torch.ops.aten._neg_view(x.conj()),
+}
+WITH_BITS: dict[str, Callable[[Any, Any], Any]] = {
+    "copy": lambda x, y: torch.empty(4, 4, dtype=x.dtype, device=x.device).copy_(x),
+    "copy to": lambda x, y: _written(y, lambda z: BITS["conjugate"](z).copy_(x)),
+    "item": lambda x, y: _written(y, lambda z: z.conj().__setitem__(1, x[0])),
+    "in place": lambda x, y: _written(y, lambda z: BITS["negative"](z).add_(x)),
+    "parts": lambda x, y: torch.zeros(4, 4, device=x.device).copy_(x.imag),
+    "conj_physical in place": lambda x, y: x.clone().conj_physical_(),
+    "dot": lambda x, y: torch.dot(x[0], y[0], out=torch.empty((), dtype=x.dtype, device=x.device)),
+    "vdot": lambda x, y: torch.vdot(x[0], y[0], out=torch.empty((), dtype=x.dtype, device=x.device)),
+    "solve_triangular": lambda x, y: torch.linalg.solve_triangular(x, y, upper=True),
+}
+
+
+@pytest.mark.parametrize("name", WITH_BITS)
+def test_calls_alike_but_for_the_bits(name: str) -> None:
+    held = torch.complex(torch.randn(4, 4, generator=torch.Generator().manual_seed(0)), A[:, :4].real)
+    for _ in range(2):
+        for first in BITS.values():
+            for second in BITS.values():
+                want = WITH_BITS[name](first(held), second(A[:, 1:].clone()))
+                found = WITH_BITS[name](first(held.to("hologram")), second(A[:, 1:].to("hologram")))
+                torch.testing.assert_close(_plain(found), _plain(want), rtol=1e-3, atol=1e-3)
+
+
 def test_views_share_memory() -> None:
     x: Any = A.to("hologram")
     x.real.mul_(2)
