@@ -17,10 +17,8 @@ from hologram_torch.compile.compiled import CompiledGraph
 from hologram_torch.compile.decompositions import DECOMPOSITIONS
 from hologram_torch.compile.graph import takes_memory
 from hologram_torch.compile.stages import any_apart, depends, of_host, staged
-from hologram_torch.compiler import keep_apart
 from hologram_torch.device.devices import devices
 
-keep_apart()
 repeated.settle()
 
 

@@ -21,6 +21,7 @@ ADAPTERS = {
     "accelerate.accelerator": ("with_accelerate", "accelerator"),
     "accelerate.state": ("with_accelerate", "state"),
     "accelerate.utils.modeling": ("with_accelerate", "modeling"),
+    "torch._dynamo.trace_rules": ("with_dynamo", "trace_rules"),
     "transformers.pipelines.base": ("with_transformers", "pipelines"),
     "transformers.training_args": ("with_transformers", "training_args"),
 }
