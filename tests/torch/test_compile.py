@@ -206,9 +206,7 @@ def test_modes_are_taken_and_options_refused() -> None:
 
 @pytest.mark.parametrize("device", ["cpu", "hologram"])
 @pytest.mark.parametrize("name", ["inv", "cholesky", "eigvalsh", "det"])
-def test_factorisations_are_part_of_a_graph(
-    name: str, device: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_factorisations_are_part_of_a_graph(name: str, device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOLOGRAM_HOST_LINALG", "1")
 
     def solved(x: Any) -> Any:

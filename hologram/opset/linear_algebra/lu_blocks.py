@@ -317,8 +317,8 @@ def order_steps(
     if not order.layout.size:
         return
     batch = order.layout.size // order.layout.shape[-1]
-    flat = [Place(p.position, Layout.contiguous(i32, (batch, p.layout.shape[-1]))) for p in (pivots, order)]
-    _ordered(steps, *flat)
+    given, out = (Layout.contiguous(i32, (batch, p.layout.shape[-1])) for p in (pivots, order))
+    _ordered(steps, Place(pivots.position, given), Place(order.position, out))
 
 
 def inverse_steps(
