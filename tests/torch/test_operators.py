@@ -124,6 +124,20 @@ def test_numbers_that_integers_wrap_round_to() -> None:
     _same(lambda t: torch.bitwise_left_shift(t, 1), x)
 
 
+def test_a_size_told_beforehand() -> None:
+    """PyTorch's CPU is asked about integers with other elements, which are not as many."""
+    x = torch.arange(12.0).reshape(3, 4)
+    for repeats in ([0, 1, 2], [4, 5, 6], [0, 0, 0]):
+        _same(
+            lambda t, given=repeats: torch.repeat_interleave(
+                t, torch.tensor(given, device=t.device), dim=0, output_size=sum(given)
+            ),
+            x,
+        )
+    with pytest.raises(RuntimeError, match="output_size 4 is not the sum of repeats, 3"):
+        torch.repeat_interleave(torch.tensor([1, 2], device="hologram"), output_size=4)
+
+
 def test_ranges() -> None:
     for arguments in ((5,), (2, 11, 3), (10, 0, -3), (0.5, 2.0, 0.25), (3, 3)):
         assert torch.equal(torch.arange(*arguments, device="hologram").cpu(), torch.arange(*arguments))
