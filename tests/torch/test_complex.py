@@ -150,6 +150,22 @@ def test_gradients_are_the_cpus() -> None:
         torch.testing.assert_close(_plain(a.grad), _plain(b.grad), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: torch.nn.functional.pad(x, (2, 1), mode="reflect"),
+        lambda x: torch.nn.functional.pad(x[None], (2, -1, 1, 3), mode="replicate"),
+        lambda x: torch.stft(x, 4, window=torch.hann_window(4, device=x.device), return_complex=True),
+        lambda x: torch.fft.ihfft(torch.view_as_real(x)[..., 0]),
+    ],
+)
+def test_gradients_through_what_is_added_at_the_ends(call: Callable[[Any], Any]) -> None:
+    ours, theirs = A.to("hologram").requires_grad_(), A.clone().requires_grad_()
+    for x in (ours, theirs):
+        call(x).abs().square().sum().backward()
+    torch.testing.assert_close(_plain(ours.grad), _plain(theirs.grad), rtol=1e-4, atol=1e-4)
+
+
 def test_compiled_graphs() -> None:
     def function(x: Any, y: Any) -> Any:
         return (torch.view_as_real(x @ y) * 2).sum() + (x.conj() * 1j).abs().sum(), torch.view_as_complex(
