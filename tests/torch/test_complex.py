@@ -177,6 +177,34 @@ def test_compiled_graphs() -> None:
         torch.testing.assert_close(_plain(found), want, rtol=1e-4, atol=1e-4)
 
 
+def _compiled(x: Any) -> Any:
+    return x * 2j, x.clone(), torch.fft.fft(x), x.real.sum(), x.mH @ x, x.conj()
+
+
+@pytest.mark.parametrize("bits", BITS)
+def test_compiled_graphs_of_conjugates(bits: str) -> None:
+    x, of = A[:, :4].clone(), BITS[bits]
+    compiled = torch.compile(_compiled, backend="hologram")
+    for scale in (1, 2):
+        found, want = compiled(of(x.to("hologram") * scale)), _compiled(of(x * scale))
+        for a, b in zip(found, want, strict=True):
+            torch.testing.assert_close(_plain(a), _plain(b), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("bits", BITS)
+def test_compiled_graphs_that_write_to_conjugates(bits: str) -> None:
+    def function(x: Any) -> Any:
+        x.add_(1)
+        return x * 2
+
+    compiled = torch.compile(function, backend="hologram")
+    for _ in range(2):
+        ours, theirs = A.to("hologram"), A.clone()
+        found, want = compiled(BITS[bits](ours)), function(BITS[bits](theirs))
+        torch.testing.assert_close(ours.cpu(), theirs, rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(_plain(found), _plain(want), rtol=1e-5, atol=1e-5)
+
+
 def test_files_and_words() -> None:
     x = A.to("hologram")
     file = io.BytesIO()
