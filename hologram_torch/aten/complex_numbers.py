@@ -86,7 +86,9 @@ def _resolving(name: str, key: DispatchKey) -> Callable[..., Any]:
 
     def kernel(keys: Any, *args: Any, **kwargs: Any) -> Any:
         if not any(map(is_ours, pytree.tree_leaves((args, kwargs)))):
-            return overload.redispatch(keys.remove(key), *args, **kwargs)
+            # Where PyTorch traces, a dispatcher in Python stands before all keys, which would come here again.
+            below = keys.remove(key).remove(DispatchKey.PythonDispatcher)
+            return overload.redispatch(below, *args, **kwargs)
         plain = [_resolved(x) for x in args]
         rest = {n: _resolved(x) for n, x in kwargs.items()}
         result = overload(*plain, **rest)

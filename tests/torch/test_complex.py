@@ -219,6 +219,18 @@ def test_conjugates_of_the_cpu_are_left_to_it() -> None:
     torch.testing.assert_close(A.conj().clone(), torch.complex(A.real, -A.imag))
 
 
+@pytest.mark.parametrize("bits", BITS)
+def test_graphs_of_the_cpus_conjugates_are_left_to_it(bits: str) -> None:
+    def function(x: Any) -> Any:
+        return x.clone().add_(1), x.mT @ x
+
+    (A.to("hologram") + 1).cpu()  # all is loaded
+    x = BITS[bits](A)
+    torch._dynamo.reset()
+    for found, want in zip(torch.compile(function, backend="aot_eager")(x), function(x), strict=True):
+        torch.testing.assert_close(_plain(found), _plain(want))
+
+
 def test_random_numbers() -> None:
     torch.manual_seed(3)
     x = torch.randn(20_000, dtype=torch.complex64, device="hologram").cpu()
