@@ -5,6 +5,7 @@ These run between the graphs of any compiled function, whatever its backend: tra
 
 from __future__ import annotations
 
+import os
 import pkgutil
 from importlib.util import find_spec
 from typing import Any
@@ -14,21 +15,17 @@ PROGRAMS = ("benchmark", "demo", "examples", "packed", "gguf", "torchao")
 
 
 def trace_rules(module: Any) -> None:
-    """Adds all of ours to the places that are not traced; each `add` compiles the list of them anew."""
-    parts: list[str] = []
+    """Adds all of ours to the places that are not traced, and imports none; each `add` compiles the list anew."""
     for package in ("hologram", "hologram_torch"):
         spec = find_spec(package)
         assert spec is not None
-        found = pkgutil.iter_modules(spec.submodule_search_locations)
-        parts += [f"{package}.{part.name}" for part in found if part.name not in PROGRAMS]
-    *others, last = parts
-    module.SKIP_DIRS += [_place(name) for name in others]
-    module.add(last)
+        for part in pkgutil.iter_modules(spec.submodule_search_locations):
+            if part.name not in PROGRAMS:
+                module.SKIP_DIRS.append(_place(part))
+    module.add(__name__)
 
 
-def _place(name: str) -> str:
+def _place(part: pkgutil.ModuleInfo) -> str:
     """A module's file, or a package's folder."""
-    spec = find_spec(name)
-    assert spec is not None
-    assert spec.origin is not None
-    return spec.origin.removesuffix("__init__.py")
+    finder: Any = part.module_finder
+    return os.path.join(finder.path, part.name + (os.sep if part.ispkg else ".py"))
