@@ -14,7 +14,6 @@ from torch.utils import _pytree as pytree
 from hologram.foundation.config import Config, config
 from hologram.runtime.dispatch import deferred
 from hologram_torch.kernels.operators import name_of
-from hologram_torch.kernels.registry import register
 from hologram_torch.tensors.dtypes import DTYPES, host_tensor
 from hologram_torch.tensors.memory import hologram_tensor, is_ours
 
@@ -28,7 +27,7 @@ class Fallback:
     name: str
     calls: int = 0
     bytes_moved: int = 0
-    by_design: bool = False  # done by LAPACK on the host whatever the user says; see aten/linear_algebra.py
+    by_design: bool = False  # done by LAPACK; see aten/linear_algebra
 
 
 _counted: dict[str, Fallback] = {}
@@ -151,20 +150,34 @@ def _count(name: str, moved: int, by_design: bool) -> None:
         entry.bytes_moved += moved
 
 
-_by_design: set[Any] = set()
+_by_design: dict[Any, Callable[..., bool]] = {}
 
 
-def by_design(overload: Any) -> bool:
-    """Whether an operator is always done on the host."""
-    return overload in _by_design
+def by_design(overload: Any, *args: Any, **kwargs: Any) -> bool:
+    """Whether LAPACK on the host does an operator for such arguments."""
+    decides = _by_design.get(overload)
+    return decides is not None and decides(*args, **kwargs)
 
 
-def on_host_by_design(*overloads: Any) -> None:
-    """Registers operators that the host does better, always: they are listed in `fallbacks`."""
-    _by_design.update(overloads)
+def by_lapack(overload: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Runs an operator on the host; where that is not the device, says so once unless HOLOGRAM_HOST_LINALG=1."""
+    ours = next((x for x in pytree.tree_leaves((args, kwargs)) if is_ours(x)), None)
+    device = None if ours is None or deferred() else hologram_tensor(ours).executor.device.info
+    name = name_of(overload)
+    if (
+        device is not None
+        and not device.limits.host_resident
+        and not config.host_linalg
+        and name not in _counted
+    ):
+        warnings.warn(
+            f"hologram: {device.backend} ({device.name}) has no kernels for aten::{name}: LAPACK does it on the host, "
+            f"with one copy each way ({Config.host_linalg.variable}=1 says that this is known)",
+            stacklevel=2,
+        )
+    return on_host(overload, args, kwargs, by_design=True)
 
-    def kernel(overload: Any) -> Callable[..., Any]:
-        return lambda *args, **kwargs: on_host(overload, args, kwargs, by_design=True)
 
-    for overload in overloads:
-        register(name_of(overload), kernel(overload))
+def on_host_by_design(overload: Any, decides: Callable[..., bool]) -> None:
+    """Says that LAPACK does an operator wherever `decides` holds of its arguments."""
+    _by_design[overload] = decides

@@ -120,9 +120,9 @@ ATTENTION_FEW = "attention_few"  # few queries that attend to many keys
 # And where Limits.own_packed: few rows times packed weights, rows times those of their experts, and weights as floats.
 PACKED_PRODUCT, PACKED_EXPERTS, PACKED_WEIGHTS = "packed_product", "packed_experts", "packed_weights"
 # A library of the host's, on stacks of matrices: what Limits.factors names of these.
-LU = "lu"
+BY_LU = ("lu", "lu_solve")
 FACTORS = (
-    "cholesky", "triangular", LU, "solve", "inverse", "det", "slogdet",
+    "cholesky", "triangular", *BY_LU, "solve", "inverse", "det", "slogdet",
     "qr", "eigh", "eigvalsh", "svd", "svdvals", "eig",
 )  # fmt: skip
 

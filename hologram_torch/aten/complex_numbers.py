@@ -43,8 +43,10 @@ def _conjugated(x: torch.Tensor, *, out: torch.Tensor) -> torch.Tensor:
 
 
 register("conj_physical.out", _conjugated)
+register("conj_physical_", lambda x: x.copy_(torch.ops.aten._conj_physical(x)))
 
 
+SUBSTITUTIONS = ("linalg_solve_triangular", "linalg_solve_triangular.out")
 # What PyTorch hands on with bits set.
 LET_THROUGH = {
     DispatchKey.Conjugate: (
@@ -60,9 +62,10 @@ LET_THROUGH = {
             "baddbmm_",
             "baddbmm.out",
         ),
-        *("dot", "vdot", "clone", "_conj_physical"),
+        *("dot", "dot.out", "vdot", "vdot.out", "clone", "_conj_physical"),
+        *SUBSTITUTIONS,
     ),
-    DispatchKey.Negative: ("clone",),
+    DispatchKey.Negative: ("clone", *SUBSTITUTIONS),
 }
 
 
@@ -83,7 +86,9 @@ def _resolving(name: str, key: DispatchKey) -> Callable[..., Any]:
 
     def kernel(keys: Any, *args: Any, **kwargs: Any) -> Any:
         if not any(map(is_ours, pytree.tree_leaves((args, kwargs)))):
-            return overload.redispatch(keys.remove(key), *args, **kwargs)
+            # Where PyTorch traces, a dispatcher in Python stands before all keys, which would come here again.
+            below = keys.remove(key).remove(DispatchKey.PythonDispatcher)
+            return overload.redispatch(below, *args, **kwargs)
         plain = [_resolved(x) for x in args]
         rest = {n: _resolved(x) for n, x in kwargs.items()}
         result = overload(*plain, **rest)

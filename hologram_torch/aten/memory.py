@@ -21,7 +21,8 @@ from hologram_torch.device.devices import devices
 from hologram_torch.kernels.numbers import element
 from hologram_torch.kernels.operators import LOOP, operator
 from hologram_torch.kernels.overlap import refuse_overlap
-from hologram_torch.kernels.registry import implements, library, register
+from hologram_torch.kernels.plain import Plain
+from hologram_torch.kernels.registry import implements, library, override, register
 from hologram_torch.kernels.views import register_compiled
 from hologram_torch.tensors.dtypes import DTYPES, host_array, host_tensor
 from hologram_torch.tensors.mapped import release
@@ -200,11 +201,11 @@ def _copied(x: torch.Tensor, source: torch.Tensor, non_blocking: bool = False) -
 register("record_stream", lambda x, stream: None)
 register("copy", _copied)
 register("_copy_from", _copy_from, recorded=True)
-for _key in (
-    "Negative",
-    "Conjugate",
-):  # whose fallbacks hand over a copy of the target: the schema tells no writes
-    library.impl("_copy_from", torch.library.fallthrough_kernel, _key)
+_copied_with_bits = Plain("_copy_from", _copy_from)
+for _key in ("Negative", "Conjugate"):
+    # Whose fallbacks hand over a copy of the target, for the schema tells no writes; and the short way, which knows
+    # copies by sizes and strides, does not look at bits.
+    override("_copy_from", lambda keys, *copy: _copied_with_bits(*copy), _key)
 register("_copy_from_and_resize", lambda source, target: _copy_from(source, target.resize_(source.shape)))
 register("_local_scalar_dense", _local_scalar_dense)
 

@@ -17,19 +17,15 @@ from hologram_torch.compile.compiled import CompiledGraph
 from hologram_torch.compile.decompositions import DECOMPOSITIONS
 from hologram_torch.compile.graph import takes_memory
 from hologram_torch.compile.stages import any_apart, depends, of_host, staged
-from hologram_torch.compiler import keep_apart
-from hologram_torch.device.devices import devices
 
-keep_apart()
 repeated.settle()
 
 
 def compiled(graph: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[[list[Any]], Any]:
     """A graph of ATen's operators as a function of a list of its arguments, which it empties."""
-    by_host = devices.executor(devices.current).limits.host_resident
 
     def apart(node: torch.fx.Node) -> bool:
-        return depends(node) or (by_host and of_host(node))
+        return depends(node) or of_host(node)
 
     return staged(graph, _whole, apart) if any_apart(graph, apart) else _whole(graph)
 

@@ -88,8 +88,13 @@ class CompiledGraph:
             self._settle(given)
         tensors = []
         key = []
-        for x in given:
+        plain: dict[
+            int, torch.Tensor
+        ] = {}  # by their places, of arguments that are conjugated or negated lazily
+        for k, x in enumerate(given):
             if isinstance(x, torch.Tensor):
+                if x.is_conj() or x.is_neg():
+                    x = plain[k] = without_bits(x)
                 x = hologram_tensor(x) if x.device.type == "hologram" else on_executor(x, self.executor)
                 tensors.append(x)
                 key.append(x.layout)
@@ -107,7 +112,10 @@ class CompiledGraph:
             tensors.append(self._key(variant.drawn))
         if self._writes:
             torch._C._increment_version([x for k in self._writes if not (x := given[k]).is_inference()])
-        return variant(given, tensors)
+        results = variant(given, tensors)
+        for k in plain.keys() & set(self._writes):
+            write_back(plain[k], given[k])
+        return results
 
     def _ordered(self, args: Sequence[Any], tensors: Sequence[Any]) -> list[Any]:
         """What belongs to the tensors among the arguments, those that are written to first."""
@@ -149,7 +157,7 @@ class CompiledGraph:
             drawn = Traced(Key(traced[-1])) if self._draws else None
             given = Given(inputs)
             with torch.no_grad(), drawn_by(drawn), flagged() as flags:
-                results = self._graph(*inputs)
+                results = [without_bits(x) for x in self._graph(*inputs)]
             given.write(results[:count])
             pairs = zip(results[count:], self._on_host[count:], strict=True)
             gives[:] = [given.by(r, host) for r, host in pairs]
@@ -159,6 +167,20 @@ class CompiledGraph:
         keys = [self.executor.tensor(np.zeros(2, np.uint64))] if self._draws else []
         run = over_arguments(graph, [*tensors, *keys], count if are_own(tensors, count) else 0)
         return Variant(run, tuple(gives), 0 if drawn is None else drawn.drawn, tuple(complaints), count)
+
+
+def without_bits(x: Any) -> Any:
+    """A tensor whose elements lie in memory as they are; all else as it is."""
+    return x.resolve_conj().resolve_neg() if isinstance(x, torch.Tensor) else x
+
+
+def write_back(source: torch.Tensor, target: torch.Tensor) -> None:
+    """Copies to a tensor with a bit set, as to the memory that it lies in: a first call is in a mode of PyTorch's."""
+    if target.is_conj():
+        source, target = source.conj_physical(), target.conj()
+    if target.is_neg():
+        source, target = source.neg(), torch.ops.aten._neg_view(target)
+    target.copy_(source)
 
 
 def within(traced: Tensor) -> torch.Tensor:

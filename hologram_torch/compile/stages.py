@@ -15,6 +15,7 @@ from torch._functorch._aot_autograd.utils import make_boxed_func
 from torch._higher_order_ops.effects import with_effects
 from torch._ops import OpOverload
 from torch.fx import Graph, GraphModule, Node
+from torch.fx.node import map_arg
 
 from hologram.foundation.frozen import frozen
 from hologram_torch.fallback import by_design
@@ -47,7 +48,10 @@ class Stage:
 
 def of_host(node: Node) -> bool:
     """Whether the host does an operator, or, with an effect, calls what reads its result."""
-    return by_design(node.target) or node.target in EFFECTS
+    if node.target in EFFECTS:
+        return True
+    args, kwargs = map_arg((node.args, node.kwargs), lambda x: x.meta.get("val"))
+    return by_design(node.target, *args, **kwargs)
 
 
 def depends(node: Node) -> bool:

@@ -108,10 +108,10 @@ def results(overload: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]
 def of_signature(overload: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Exception | None:
     """The error for dtypes or shapes of the kinds that PyTorch's kernels without elements are not strict about."""
     tensors = [x for x in pytree.tree_leaves(args) if isinstance(x, torch.Tensor)]
-    # Integers and bools mean less to operators.
-    whole = (
-        bool(tensors) and not tensors[0].dtype.is_floating_point
-    )  # nor do complex numbers to those of an order
+    # Integers and bools mean less to operators, and complex numbers to those of an order. Where elements say what there
+    # is to give, others are refused for what they say.
+    by_elements = torch.Tag.dynamic_output_shape in overload.tags
+    whole = bool(tensors) and not tensors[0].dtype.is_floating_point and not by_elements
     empty = not all(x.numel() for x in tensors)  # an axis without elements has no largest one
     error = of_arguments(overload, args, kwargs) if whole or empty else None
     # Whatever the elements are, it is about dtypes.

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import torch
+from torch._ops import OpOverload
 
 from hologram.opset.forms.operation import Operation
 from hologram.runtime.dispatch import deferred
@@ -56,10 +57,12 @@ def add(
     wider: frozenset[torch.dtype] = frozenset(),
     over: Callable[..., Any] | None = None,
     by_class: bool = False,
+    around: Callable[[OpOverload, Callable[..., Any]], Callable[..., Any]] | None = None,
 ) -> None:
     """Registers a function of hologram's tensors for an operator and for its forms in place and with outputs.
 
-    `operation` is what it computes of its operands alone, without other arguments.
+    `operation` is what it computes of its operands alone, without other arguments. `around` makes of each form and its
+    kernel what PyTorch calls.
     """
     overload = operator(name)
     forms = [(Kernel, overload), *((FORMS[form], other) for form, other in variants(overload))]
@@ -77,7 +80,8 @@ def add(
                 wider,
                 by_class,
             )
-            _register(own, quick(KERNELS[own], -1 if operation is None else len(operation.operands)))
+            kernel = quick(KERNELS[own], -1 if operation is None else len(operation.operands))
+            _register(own, kernel if around is None else around(other, kernel))
 
 
 def _over(operation: Operation | None, compute: Callable[..., Any]) -> Callable[..., Any]:

@@ -189,8 +189,23 @@ def run(node: Node, wanted: list[tuple[Any, Any]], device: str) -> Result:
 CHOICES = {"sort": 0, "argsort": 0, "topk": 1, "kthvalue": 1}
 
 
+# Entries whose last result has eigenvectors as columns, each but for a factor of magnitude 1.
+VECTORS = ("linalg.eig", "linalg.eigh")
+
+
+def turned_alike(got: Any, want: Any) -> Any:
+    """Eigenvectors that are wanted, turned as those that were got are."""
+    vectors = want[-1]
+    if got[-1].shape != vectors.shape or got[-1].dtype != vectors.dtype or not vectors.numel():
+        return want
+    along = (vectors.conj() * got[-1]).sum(-2, keepdim=True)
+    return type(want)((*want[:-1], vectors * along.sgn()))
+
+
 def chosen_alike(node: Node, sample: Any, got: Any, want: Any) -> Any:
     """What is wanted, but the positions that were got where they name, each once, elements equal to those wanted."""
+    if node.entry.name in VECTORS:
+        return turned_alike(got, want)
     place = CHOICES.get(node.entry.name)
     if place is None or sample.kwargs.get("stable"):
         return want

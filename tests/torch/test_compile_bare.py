@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -53,6 +56,24 @@ def test_models_are_compiled_by_whoever_has_their_device(settings: Any, graphs: 
     for rows in (6, 3):
         torch.testing.assert_close(compiled(data(rows)), model(data(rows)))
     assert graphs
+
+
+def broken(x: Any) -> Any:
+    y = x.sin()
+    torch._dynamo.graph_break()
+    return y + 1
+
+
+@pytest.mark.parametrize("settings", [{"backend": "eager"}, {"backend": "aot_eager"}], ids=str)
+def test_graphs_of_the_host_break_where_the_device_is_the_accelerator(settings: Any) -> None:
+    """Between them PyTorch asks for the accelerator's stream, and our answer is not to be compiled as well."""
+    script = (
+        "import torch; from tests.torch.test_compile_bare import broken\n"
+        f"found = torch.compile(broken, **{settings})(torch.ones(3))\n"
+        "assert torch.allclose(found, broken(torch.ones(3))), found\n"
+    )
+    environment = {**os.environ, "HOLOGRAM_BACKEND": "cpu"}
+    subprocess.run([sys.executable, "-c", script], env=environment, check=True, timeout=300)
 
 
 def test_a_model_is_compiled_before_it_moves(graphs: list[Any]) -> None:

@@ -78,6 +78,36 @@ def test_what_the_cpu_gives(name: str) -> None:
         torch.testing.assert_close(_plain(found), _plain(want), rtol=1e-4, atol=1e-5)
 
 
+BITS: dict[str, Callable[[Any], Any]] = {
+    "none": lambda x: x,
+    "conjugate": lambda x: x.conj(),
+    "negative": lambda x: torch.ops.aten._neg_view(x),
+    "both": lambda x: torch.ops.aten._neg_view(x.conj()),
+}
+WITH_BITS: dict[str, Callable[[Any, Any], Any]] = {
+    "copy": lambda x, y: torch.empty(4, 4, dtype=x.dtype, device=x.device).copy_(x),
+    "copy to": lambda x, y: _written(y, lambda z: BITS["conjugate"](z).copy_(x)),
+    "item": lambda x, y: _written(y, lambda z: z.conj().__setitem__(1, x[0])),
+    "in place": lambda x, y: _written(y, lambda z: BITS["negative"](z).add_(x)),
+    "parts": lambda x, y: torch.zeros(4, 4, device=x.device).copy_(x.imag),
+    "conj_physical in place": lambda x, y: x.clone().conj_physical_(),
+    "dot": lambda x, y: torch.dot(x[0], y[0], out=torch.empty((), dtype=x.dtype, device=x.device)),
+    "vdot": lambda x, y: torch.vdot(x[0], y[0], out=torch.empty((), dtype=x.dtype, device=x.device)),
+    "solve_triangular": lambda x, y: torch.linalg.solve_triangular(x, y, upper=True),
+}
+
+
+@pytest.mark.parametrize("name", WITH_BITS)
+def test_calls_alike_but_for_the_bits(name: str) -> None:
+    held = torch.complex(torch.randn(4, 4, generator=torch.Generator().manual_seed(0)), A[:, :4].real)
+    for _ in range(2):
+        for first in BITS.values():
+            for second in BITS.values():
+                want = WITH_BITS[name](first(held), second(A[:, 1:].clone()))
+                found = WITH_BITS[name](first(held.to("hologram")), second(A[:, 1:].to("hologram")))
+                torch.testing.assert_close(_plain(found), _plain(want), rtol=1e-3, atol=1e-3)
+
+
 def test_views_share_memory() -> None:
     x: Any = A.to("hologram")
     x.real.mul_(2)
@@ -120,6 +150,22 @@ def test_gradients_are_the_cpus() -> None:
         torch.testing.assert_close(_plain(a.grad), _plain(b.grad), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: torch.nn.functional.pad(x, (2, 1), mode="reflect"),
+        lambda x: torch.nn.functional.pad(x[None], (2, -1, 1, 3), mode="replicate"),
+        lambda x: torch.stft(x, 4, window=torch.hann_window(4, device=x.device), return_complex=True),
+        lambda x: torch.fft.ihfft(torch.view_as_real(x)[..., 0]),
+    ],
+)
+def test_gradients_through_what_is_added_at_the_ends(call: Callable[[Any], Any]) -> None:
+    ours, theirs = A.to("hologram").requires_grad_(), A.clone().requires_grad_()
+    for x in (ours, theirs):
+        call(x).abs().square().sum().backward()
+    torch.testing.assert_close(_plain(ours.grad), _plain(theirs.grad), rtol=1e-4, atol=1e-4)
+
+
 def test_compiled_graphs() -> None:
     def function(x: Any, y: Any) -> Any:
         return (torch.view_as_real(x @ y) * 2).sum() + (x.conj() * 1j).abs().sum(), torch.view_as_complex(
@@ -129,6 +175,34 @@ def test_compiled_graphs() -> None:
     compiled = torch.compile(function, backend="hologram")
     for found, want in zip(compiled(A.to("hologram"), B.to("hologram")), function(A, B), strict=True):
         torch.testing.assert_close(_plain(found), want, rtol=1e-4, atol=1e-4)
+
+
+def _compiled(x: Any) -> Any:
+    return x * 2j, x.clone(), torch.fft.fft(x), x.real.sum(), x.mH @ x, x.conj()
+
+
+@pytest.mark.parametrize("bits", BITS)
+def test_compiled_graphs_of_conjugates(bits: str) -> None:
+    x, of = A[:, :4].clone(), BITS[bits]
+    compiled = torch.compile(_compiled, backend="hologram")
+    for scale in (1, 2):
+        found, want = compiled(of(x.to("hologram") * scale)), _compiled(of(x * scale))
+        for a, b in zip(found, want, strict=True):
+            torch.testing.assert_close(_plain(a), _plain(b), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("bits", BITS)
+def test_compiled_graphs_that_write_to_conjugates(bits: str) -> None:
+    def function(x: Any) -> Any:
+        x.add_(1)
+        return x * 2
+
+    compiled = torch.compile(function, backend="hologram")
+    for _ in range(2):
+        ours, theirs = A.to("hologram"), A.clone()
+        found, want = compiled(BITS[bits](ours)), function(BITS[bits](theirs))
+        torch.testing.assert_close(ours.cpu(), theirs, rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(_plain(found), _plain(want), rtol=1e-5, atol=1e-5)
 
 
 def test_files_and_words() -> None:
@@ -143,6 +217,18 @@ def test_files_and_words() -> None:
 def test_conjugates_of_the_cpu_are_left_to_it() -> None:
     torch.testing.assert_close(A.conj() @ B.conj(), (A @ B).conj().resolve_conj())
     torch.testing.assert_close(A.conj().clone(), torch.complex(A.real, -A.imag))
+
+
+@pytest.mark.parametrize("bits", BITS)
+def test_graphs_of_the_cpus_conjugates_are_left_to_it(bits: str) -> None:
+    def function(x: Any) -> Any:
+        return x.clone().add_(1), x.mT @ x
+
+    (A.to("hologram") + 1).cpu()  # all is loaded
+    x = BITS[bits](A)
+    torch._dynamo.reset()
+    for found, want in zip(torch.compile(function, backend="aot_eager")(x), function(x), strict=True):
+        torch.testing.assert_close(_plain(found), _plain(want))
 
 
 def test_random_numbers() -> None:

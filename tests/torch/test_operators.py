@@ -11,8 +11,6 @@ import pytest
 pytest.importorskip("torch")
 import torch
 
-from hologram_torch.fallback import fallbacks
-
 NAN, INF = math.nan, math.inf
 SPECIAL = torch.tensor(
     [NAN, INF, -INF, 0.0, -0.0, 1.0, -1.0, 2.5, -2.5, 1e-3, 30.0, -30.0], dtype=torch.float64
@@ -126,17 +124,18 @@ def test_numbers_that_integers_wrap_round_to() -> None:
     _same(lambda t: torch.bitwise_left_shift(t, 1), x)
 
 
-def test_factorisations_run_on_the_host_and_say_so() -> None:
-    x = torch.eye(3) * 2
-    _same(torch.linalg.inv, x)
-    _same(torch.linalg.cholesky, x)
-    _same(torch.linalg.slogdet, x)
-    found = {f.name: f for f in fallbacks()}
-    assert (
-        found["linalg_inv_ex"].by_design
-        if "linalg_inv_ex" in found
-        else any(f.by_design for f in found.values())
-    )
+def test_a_size_told_beforehand() -> None:
+    """PyTorch's CPU is asked about integers with other elements, which are not as many."""
+    x = torch.arange(12.0).reshape(3, 4)
+    for repeats in ([0, 1, 2], [4, 5, 6], [0, 0, 0]):
+        _same(
+            lambda t, given=repeats: torch.repeat_interleave(
+                t, torch.tensor(given, device=t.device), dim=0, output_size=sum(given)
+            ),
+            x,
+        )
+    with pytest.raises(RuntimeError, match="output_size 4 is not the sum of repeats, 3"):
+        torch.repeat_interleave(torch.tensor([1, 2], device="hologram"), output_size=4)
 
 
 def test_ranges() -> None:

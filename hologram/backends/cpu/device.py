@@ -24,8 +24,8 @@ from hologram.machine.kernel import Binding, Call, Draft, Kernel, Places, Prepar
 from hologram.machine.limits import STREAMED_BYTES, Limits
 from hologram.machine.plan import (
     ATTENTION_FEW,
+    BY_LU,
     FACTORS,
-    LU,
     ORDER,
     PACKED_EXPERTS,
     PACKED_PRODUCT,
@@ -69,7 +69,7 @@ def thread_count() -> int:
 
 def factors() -> tuple[str, ...]:
     """What the host's libraries do with matrices: NumPy has no LU factors by themselves, which are programs then."""
-    return FACTORS if importlib.util.find_spec("scipy") else tuple(n for n in FACTORS if n != LU)
+    return FACTORS if importlib.util.find_spec("scipy") else tuple(n for n in FACTORS if n not in BY_LU)
 
 
 # By the bits of integers of x, up to how many of its rows packed weights are read as they lie, not as floats by BLAS.

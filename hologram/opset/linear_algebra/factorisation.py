@@ -22,9 +22,8 @@ from hologram.opset.forms.operation import Attributes, Inputs, Layouts, Operatio
 from hologram.opset.forms.steps import Place, Steps
 
 DTYPES = (f32, f64)
-Shapes = Mapping[
-    str, tuple[int, ...]
-]  # of the results, by their names; `info` holds codes, `pivots` positions
+POSITIONS = ("pivots", "order")  # of rows, i32, a list for each matrix
+Shapes = Mapping[str, tuple[int, ...]]  # of the results, by their names; `info` holds codes
 Blocks = Callable[[Steps, Sequence[Place], Sequence[Place], Attributes, Target], None]
 
 
@@ -58,8 +57,12 @@ class Factorisation(Operation):
             return Plan(())
         steps = Steps(len(inputs) + len(outputs))
         matrices = self._matrices(inputs)
-        batch = broadcast([m.shape[:-2] for m in matrices], self.name)
-        sources = [Place(k, m.expand((*batch, *m.shape[-2:]))) for k, m in enumerate(matrices)]
+        axes = [_axes(name) for name in self.operands]
+        batch = broadcast([m.shape[:-n] for m, n in zip(matrices, axes, strict=True)], self.name)
+        sources = [
+            Place(k, m.expand((*batch, *m.shape[-n:])))
+            for k, (m, n) in enumerate(zip(matrices, axes, strict=True))
+        ]
         ends = [Place(len(inputs) + k, o) for k, o in enumerate(outputs)]
         whole = [e if _in_order(e.layout) else steps.place(e.layout.dtype, e.layout.shape) for e in ends]
         if self.stem in target.limits.factors:
@@ -80,8 +83,8 @@ class Factorisation(Operation):
         read = dict(zip(self.operands, sources, strict=True))
         named = self.shapes(*(p.layout.shape for p in sources), **attributes)
         written = dict(zip(named, results, strict=True))
-        count = math.prod(sources[0].layout.shape[:-2])
-        lead = sources[0].layout.ndim - 2
+        lead = sources[0].layout.ndim - _axes(self.operands[0])
+        count = math.prod(sources[0].layout.shape[:lead])
         sizes = {
             f"{name}_{axis}": n
             for name, place in (read | written).items()
@@ -103,11 +106,13 @@ class Factorisation(Operation):
         """The operands, after the checks that all have in common."""
         matrices: list[Layout] = []
         for name, given in zip(self.operands, inputs, strict=True):
-            if not isinstance(given, Layout) or given.ndim < 2:
+            if not isinstance(given, Layout) or given.ndim < _axes(name):
                 shape = getattr(given, "shape", given)
                 raise ShapeError(f"{self.name}: {name} must be a matrix or a stack of some, got {shape}")
+            if name in POSITIONS and given.dtype is not i32:
+                raise UnsupportedDType(f"{self.name}: {name} must be i32, got {given.dtype}")
             matrices.append(given)
-        kinds = {m.dtype for m in matrices}
+        kinds = {m.dtype for name, m in zip(self.operands, matrices, strict=True) if name not in POSITIONS}
         if len(kinds) > 1 or not kinds <= set(DTYPES):
             got = ", ".join(str(m.dtype) for m in matrices)
             raise UnsupportedDType(f"{self.name}: operands of one dtype, f32 or f64, are needed, got {got}")
@@ -118,8 +123,13 @@ def _in_order(layout: Layout) -> bool:
     return layout.is_contiguous and not layout.offset
 
 
+def _axes(name: str) -> int:
+    """How many axes an operand has at least."""
+    return 1 if name in POSITIONS else 2
+
+
 def _dtype(name: str, dtype: DType) -> DType:
-    return i32 if name in ("info", "pivots") else dtype
+    return i32 if name in ("info", *POSITIONS) else dtype
 
 
 FACTORISATIONS: dict[str, Factorisation] = {}  # what `hg.linalg` is made of

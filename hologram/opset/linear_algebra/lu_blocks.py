@@ -21,7 +21,13 @@ from hologram.opset.creation import fill
 from hologram.opset.forms.expression import step_of
 from hologram.opset.forms.operation import Attributes
 from hologram.opset.forms.steps import Place, Steps
-from hologram.opset.linear_algebra.triangular_blocks import part, product_of, substitute, substitution_steps
+from hologram.opset.linear_algebra.triangular_blocks import (
+    part,
+    product_of,
+    substitute,
+    substitution_steps,
+    turned,
+)
 
 PANEL = 16  # columns
 THREADS = 64
@@ -44,17 +50,12 @@ def _factored(steps: Steps, source: Place, info: Place, target: Target) -> Resul
     steps.copy(source, Place(now.position, Layout.contiguous(dtype, (*lead, m, n))))
     width = min(m, n)
     order, place, total = (steps.place(i32, (batch, m)) for _ in range(3))
-    chosen, pivots, used = (
-        steps.place(i32, (batch, PANEL)),
-        steps.place(i32, (batch, width)),
-        steps.place(i32, (batch, m)),
-    )
+    chosen, pivots, used = (steps.place(i32, (batch, size)) for size in (PANEL, width, m))
     _run(steps, _begin(), (total,), {}, (batch, m))
     for first in fixed_range(0, width, PANEL):
         last = min(first + PANEL, width)
         sizes = {"m": m, "n": n, "first": first, "last": last, "width": width}
-        zero = fill.plan((), (used.layout,), {"value": 0}, target)
-        steps.extend(zero, (used.position,))
+        _cleared(steps, used, target)
         _run(steps, _panel(dtype), (now, used, chosen, info), sizes, (batch * THREADS,))
         _run(steps, _begin(), (order,), {}, (batch, m))
         _run(steps, _begin(), (place,), {}, (batch, m))
@@ -187,6 +188,34 @@ def _exchange() -> Program:
 
 
 @lru_cache(maxsize=2)
+def _exchanges(back: bool) -> Program:
+    """The order of rows after all exchanges, each row with the one of its pivot; or after these from last to first."""
+    b = Builder("atlas_lu_exchanges_back" if back else "atlas_lu_exchanges", rank=1)
+    pivots, order = b.buffer("pivots", i32, Access.READ), b.buffer("order", i32, Access.READ_WRITE)
+    rows, width = b.scalar("rows", index), b.scalar("width", index)
+    matrix = b.coordinate(0)
+
+    def swap(k: Value) -> None:
+        row = width - k - 1 if back else k
+        here = matrix * rows + row
+        there = matrix * rows + b.load(pivots, matrix * width + row).to(index)
+        first, second = b.load(order, here), b.load(order, there)
+        b.store(order, here, second)
+        b.store(order, there, first)
+
+    b.loop(0, width, swap)
+    return b.build()
+
+
+def _ordered(steps: Steps, pivots: Place, order: Place, back: bool = False) -> None:
+    """Appends the order that pivots say, each flat: (batch, width) and (batch, rows)."""
+    batch, width = pivots.layout.shape
+    _run(steps, _begin(), (order,), {}, order.layout.shape)
+    numbers = {"rows": order.layout.shape[1], "width": width}
+    _run(steps, _exchanges(back), (pivots, order), numbers, (batch,))
+
+
+@lru_cache(maxsize=2)
 def _rows(dtype: DType) -> Program:
     """out[i] = x[order[i]]."""
     b = Builder(f"atlas_lu_rows_{dtype}", rank=3)
@@ -226,8 +255,8 @@ def lu_steps(
     if not factors.layout.size:
         return
     made, _, exchanged = _factored(steps, sources[0], info, target)
-    steps.copy(Place(made.position, factors.layout), factors)
-    steps.copy(Place(exchanged.position, pivots.layout), pivots)
+    for found, result in ((made, factors), (exchanged, pivots)):
+        steps.copy(Place(found.position, result.layout), result)
 
 
 def solve_steps(
@@ -252,6 +281,44 @@ def _substituted(steps: Steps, factors: Place, right: Place, out: Place, target:
     middle = steps.place(right.layout.dtype, right.layout.shape)
     substitution_steps(steps, (factors, right), (middle,), {"upper": False, "unit": True}, target)
     substitution_steps(steps, (factors, middle), (out,), {"upper": True, "unit": False}, target)
+
+
+def lu_solve_steps(
+    steps: Steps, sources: Sequence[Place], results: Sequence[Place], attributes: Attributes, target: Target
+) -> None:
+    """Appends x with a x = b, of known factors; or with a^T x = b: substitutions first, exchanges then."""
+    factors, pivots, b = map(steps.gathered, sources)
+    x, dtype = results[0], sources[0].layout.dtype
+    if not x.layout.size:
+        return
+    n, columns = x.layout.shape[-2:]
+    batch = x.layout.size // (n * columns)
+    made = Place(factors.position, Layout.contiguous(dtype, (batch, n, n)))
+    given = Place(b.position, Layout.contiguous(dtype, (batch, n, columns)))
+    out, back = Place(x.position, given.layout), attributes["adjoint"]
+    order, middle = steps.place(i32, (batch, n)), steps.place(dtype, given.layout.shape)
+    _ordered(steps, Place(pivots.position, order.layout), order, back)
+    exchange, sizes, grid = _rows(dtype), {"m": n, "n": columns}, given.layout.shape
+    if not back:
+        _run(steps, exchange, (given, order, middle), sizes, grid)
+        _substituted(steps, made, middle, out, target)
+        return
+    across, right = turned(made), steps.place(dtype, given.layout.shape)
+    substitution_steps(steps, (across, given), (middle,), {"upper": False, "unit": False}, target)
+    substitution_steps(steps, (across, middle), (right,), {"upper": True, "unit": True}, target)
+    _run(steps, exchange, (right, order, out), sizes, grid)
+
+
+def order_steps(
+    steps: Steps, sources: Sequence[Place], results: Sequence[Place], attributes: Attributes, target: Target
+) -> None:
+    """Appends the order of rows."""
+    pivots, order = steps.gathered(sources[0]), results[0]
+    if not order.layout.size:
+        return
+    batch = order.layout.size // order.layout.shape[-1]
+    given, out = (Layout.contiguous(i32, (batch, p.layout.shape[-1])) for p in (pivots, order))
+    _ordered(steps, Place(pivots.position, given), Place(order.position, out))
 
 
 def inverse_steps(

@@ -6,7 +6,9 @@ from hologram.opset.linear_algebra.factorisation import factored, square
 from hologram.opset.linear_algebra.lu_blocks import (
     determinant_steps,
     inverse_steps,
+    lu_solve_steps,
     lu_steps,
+    order_steps,
     slogdet_steps,
     solve_steps,
 )
@@ -25,6 +27,24 @@ def lu(x):
 
     `info` is k > 0 where the k-th pivot, from 1 on, is the first that is 0.
     """
+
+
+def _lu_solve_shapes(factors, pivots, b, adjoint=False):
+    return {"x": solved_shape("linalg.lu_solve", factors, b)}
+
+
+@factored("lu_solve", shapes=_lu_solve_shapes, blocks=lu_solve_steps)
+def lu_solve(factors, pivots, b, *, adjoint=False):
+    """The x with a x = b, or with a^T x = b where `adjoint`, by the factors and pivots of a that `lu` gives."""
+
+
+def _order_shapes(pivots, rows=0):
+    return {"order": (*pivots[:-1], rows)}
+
+
+@factored("row_order", shapes=_order_shapes, blocks=order_steps)
+def row_order(pivots, *, rows=0):
+    """Which of a matrix's so many rows is where in the product of its factors, by the pivots that `lu` gives."""
 
 
 def _solve_gradient(cotangents, results, a, inputs, wanted):

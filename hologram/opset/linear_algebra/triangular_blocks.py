@@ -33,7 +33,7 @@ def part(place: Place, rows: slice, columns: slice) -> Place:
     return Place(place.position, layout)
 
 
-def _turned(place: Place) -> Place:
+def turned(place: Place) -> Place:
     """The transposes."""
     layout = place.layout
     return Place(place.position, layout.transpose(layout.ndim - 2, layout.ndim - 1))
@@ -132,7 +132,7 @@ def cholesky_steps(
     flat = Layout.contiguous(x.layout.dtype, (x.layout.size // (n * n), n, n))
     x, out = Place(x.position, flat), Place(factor.position, flat)
     if attributes["upper"]:  # of the transpose
-        x, out = _turned(x), _turned(out)
+        x, out = turned(x), turned(out)
     dtype, batch = flat.dtype, flat.shape[0]
     for first in fixed_range(0, n, BLOCK):
         last = min(first + BLOCK, n)
@@ -141,15 +141,15 @@ def cholesky_steps(
         if first:
             before = slice(0, first)
             rest = product_of(
-                steps, part(out, slice(first, n), before), _turned(part(out, own, before)), target
+                steps, part(out, slice(first, n), before), turned(part(out, own, before)), target
             )
         block = steps.place(dtype, (batch, BLOCK, BLOCK))
         _factor(steps, part(x, own, own), rest, part(out, own, own), block, info, first)
         if last == n:
             continue
         left = Place(block.position, block.layout.narrow(1, 0, last - first).narrow(2, 0, last - first))
-        under = None if rest is None else _turned(part(rest, slice(last - first, n - first), slice(None)))
-        substitute(steps, left, _turned(part(x, below, own)), under, _turned(part(out, below, own)), False)
+        under = None if rest is None else turned(part(rest, slice(last - first, n - first), slice(None)))
+        substitute(steps, left, turned(part(x, below, own)), under, turned(part(out, below, own)), False)
 
 
 def _factor(

@@ -142,9 +142,13 @@ def _padding(rule: Rule) -> Callable[..., Any]:
 
 
 def _padding_backward(rule: Rule) -> Callable[..., Any]:
-    return lambda cotangent, x, padding: resampled(
-        cotangent, [t.transposed for t in _padded(rule, x, padding)]
-    )
+    def compute(cotangent: Tensor, x: Tensor, padding: Sequence[int]) -> Tensor:
+        along = [t.transposed for t in _padded(rule, x, padding)]
+        if not cotangent.dtype.is_complex:
+            return resampled(cotangent, along)
+        return hg.complex(*(resampled(part(cotangent), along) for part in (hg.real, hg.imag)))
+
+    return compute
 
 
 for _axes in (1, 2, 3):

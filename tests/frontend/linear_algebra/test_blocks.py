@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import hologram as hg
+from hologram.opset.linear_algebra import solving
 from tests.frontend.linear_algebra.cases import DTYPES, EMPTY, definite, eps, general, near, regular, strided
 
 pytestmark = pytest.mark.sampled(3)
@@ -93,10 +94,17 @@ def test_lu_and_what_is_solved_by_it(
     np.testing.assert_allclose(got[held_by_dtype], want[held_by_dtype], rtol=tolerance)
 
 
-@pytest.mark.parametrize("shape", [(20, 33), (2, 40, 17), (1, 5), (5, 1), (100, 16)], ids=str)
-def test_lu_of_any_matrices(alone: hg.Executor, shape: tuple[int, ...]) -> None:
+@pytest.mark.parametrize(
+    "shape", [(20, 33), (2, 40, 17), (1, 5), (5, 1), (100, 16), (9, 6, 4), (9, 4, 6)], ids=str
+)
+@pytest.mark.parametrize("blocks", [True, False], ids=["by blocks", "by the device"])
+def test_lu_of_any_matrices(
+    request: pytest.FixtureRequest, executor: hg.Executor, shape: tuple[int, ...], blocks: bool
+) -> None:
+    if blocks:
+        request.getfixturevalue("alone")
     x = general(shape, 4).astype(np.float32)
-    factors, pivots = linalg.lu_factor(alone.tensor(x))
+    factors, pivots = linalg.lu_factor(executor.tensor(x))
     m, n = shape[-2:]
     width = min(m, n)
     for place in np.ndindex(*shape[:-2]):
@@ -107,6 +115,35 @@ def test_lu_of_any_matrices(alone: hg.Executor, shape: tuple[int, ...]) -> None:
         lower = np.tril(packed[:, :width], -1) + np.eye(m, width)
         assert np.all(np.abs(lower) <= 1 + 1e-6)
         np.testing.assert_allclose(lower @ np.triu(packed[:width]), rows, atol=1e-5)
+
+
+@pytest.mark.parametrize("blocks", [True, False], ids=["by blocks", "by the device"])
+@pytest.mark.parametrize("shape", [(1, 1), (2, 5, 5), (33, 33), (40, 6, 6), *EMPTY], ids=str)
+def test_what_known_factors_solve(
+    request: pytest.FixtureRequest, executor: hg.Executor, shape: tuple[int, ...], blocks: bool
+) -> None:
+    """x, its transpose, and the rows that its factors are of, in each of three ways of the CPU backend."""
+    if blocks:
+        request.getfixturevalue("alone")
+    held = regular(shape).astype(np.float32)
+    wide = held.astype(np.float64)
+    b = general((*shape[:-1], 3), 1).astype(np.float32)
+    factors, pivots, _ = solving.lu(executor.tensor(held))
+    for adjoint in (False, True):
+        got = solving.lu_solve(factors, pivots, executor.tensor(b), adjoint=adjoint)
+        a = wide.swapaxes(-1, -2) if adjoint else wide
+        near(got, np.linalg.solve(a, b.astype(np.float64)), "f32", condition=8)
+    order = solving.row_order(pivots, rows=shape[-1]).to_numpy()
+    assert order.shape == shape[:-1]
+    lower = np.tril(factors.to_numpy(), -1) + np.eye(shape[-1])
+    rows = np.take_along_axis(held, order[..., None].astype(np.int64), axis=-2)
+    np.testing.assert_allclose(lower @ np.triu(factors.to_numpy()), rows, atol=1e-5)
+
+
+def test_positions_are_i32(executor: hg.Executor) -> None:
+    x = executor.tensor(np.eye(3, dtype=np.float32))
+    with pytest.raises(hg.UnsupportedDType, match=r"linalg\.lu_solve: pivots must be i32, got f32"):
+        solving.lu_solve(x, x[0], x)
 
 
 def test_the_first_pivot_that_is_zero_is_told(alone: hg.Executor) -> None:

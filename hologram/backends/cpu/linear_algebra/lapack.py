@@ -7,7 +7,7 @@ stack if one matrix of it fails: then each is taken alone. What fails is filled 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -128,8 +128,54 @@ def _by_blocks(a: Array, b: Array, x: Array, unit: bool) -> None:
 
 def lu(x: Array, factors: Array, pivots: Array, info: Array) -> None:
     info[...] = 0
+    if len(x) > FEW and max(x.shape[1:]) < LARGE:
+        _lu_together(x, factors, pivots, info)
+        return
     for k in range(len(x) if x.size else 0):
         info[k] = one_by_one.lu(x[k], factors[k], pivots[k])
+
+
+def _lu_together(x: Array, factors: Array, pivots: Array, info: Array) -> None:
+    """Column by column, for all matrices of a stack together."""
+    factors[...] = x
+    every = np.arange(len(x))
+    with np.errstate(all="ignore"):
+        for k in range(pivots.shape[1]):
+            rows = k + np.argmax(np.abs(factors[:, k:, k]), axis=1)
+            pivots[:, k] = rows
+            upper = factors[every, rows]
+            factors[every, rows] = factors[:, k]
+            factors[:, k] = upper
+            pivot = upper[:, k]
+            info[(pivot == 0) & (info == 0)] = k + 1
+            below = factors[:, k + 1 :, k]
+            below /= np.where(pivot == 0, 1, pivot)[:, None]
+            factors[:, k + 1 :, k + 1 :] -= below[:, :, None] * upper[:, None, k + 1 :]
+
+
+def lu_solve(factors: Array, pivots: Array, b: Array, x: Array, adjoint: bool) -> None:
+    if len(b) <= FEW or max(factors.shape[1:]) >= LARGE:
+        for k in range(len(b) if x.size else 0):
+            one_by_one.lu_solve(factors[k], pivots[k], b[k], x[k], adjoint)
+        return
+    every, across = np.arange(len(b)), factors.swapaxes(1, 2)
+    x[...] = b
+    if not adjoint:
+        _exchange(x, pivots, every, range(pivots.shape[1]))
+        _substituted(factors, x, x, True)
+        _substituted(factors[:, ::-1, ::-1], x[:, ::-1], x[:, ::-1], False)
+    else:
+        _substituted(across, x, x, False)
+        _substituted(across[:, ::-1, ::-1], x[:, ::-1], x[:, ::-1], True)
+        _exchange(x, pivots, every, reversed(range(pivots.shape[1])))
+
+
+def _exchange(x: Array, pivots: Array, every: Array, columns: Iterable[int]) -> None:
+    for k in columns:
+        rows = pivots[:, k]
+        taken = x[every, rows]
+        x[every, rows] = x[:, k]
+        x[:, k] = taken
 
 
 def _first_zero(a: Array) -> int:
@@ -223,5 +269,20 @@ def eig(
 
 FUNCTIONS: dict[str, Function] = {
     f.__name__: f
-    for f in (cholesky, triangular, lu, solve, inverse, det, slogdet, qr, eigh, eigvalsh, svd, svdvals, eig)
+    for f in (
+        cholesky,
+        triangular,
+        lu,
+        lu_solve,
+        solve,
+        inverse,
+        det,
+        slogdet,
+        qr,
+        eigh,
+        eigvalsh,
+        svd,
+        svdvals,
+        eig,
+    )
 }

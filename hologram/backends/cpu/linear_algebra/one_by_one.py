@@ -56,6 +56,21 @@ def lu(x: Array, factors: Array, pivots: Array) -> int:
     return code
 
 
+def lu_solve(factors: Array, pivots: Array, b: Array, x: Array, adjoint: bool) -> int:
+    """Not by getrs: OpenBLAS has all of its threads in it, however small the matrix."""
+    order = list(range(len(b)))
+    for k in range(len(b))[:: -1 if adjoint else 1]:
+        row = pivots[k]
+        order[k], order[row] = order[row], order[k]
+    given = b if adjoint else b[order]
+    for unit in (False, True) if adjoint else (True, False):  # of the transpose, U comes first
+        given = routine("blas", "trsm", b.dtype.char)(
+            1.0, factors.T, given, lower=int(not unit), trans_a=int(not adjoint), diag=int(unit)
+        )
+    x[...] = given[order] if adjoint else given
+    return 0
+
+
 def solve(a: Array, b: Array, x: Array) -> int:
     _, _, x[...], code = _lapack("gesv", a)(a, b)
     return code

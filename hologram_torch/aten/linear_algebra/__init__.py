@@ -1,0 +1,1 @@
+"""Matrices taken apart, and what is solved by their factors."""
