@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import os
+from importlib.util import find_spec
 from typing import Any
 
 import pytest
+
+if find_spec("torch") and "PYTEST_XDIST_WORKER" in os.environ:
+    import torch
+
+    torch.set_num_threads(1)  # two workers on two cores: its threads would wait for each other
 
 
 @pytest.fixture
