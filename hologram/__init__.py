@@ -1,7 +1,8 @@
 """hologram: compute on whatever GPU the machine has, from Python."""
 
-# Importing opens nothing and loads no vendor's library: what `__init__.pyi` lists is fetched when it is first asked
-# for, and so are the operations. What is not public has an underscore: `dir(hologram)` is what a user is offered.
+# Importing opens nothing and loads no vendor's library. What an executor needs to open comes with the package; all else
+# that `__init__.pyi` lists is fetched when it is first asked for, and so are the operations. What is not public has an
+# underscore: `dir(hologram)` is what a user is offered.
 import builtins as _builtins
 import typing as _typing
 from importlib import import_module as _import_module
@@ -9,6 +10,7 @@ from os import path as _path
 
 from hologram.foundation import aliases as _aliases
 from hologram.foundation import stub as _stub
+from hologram.frontend.executor import Executor as Executor
 
 __version__ = "0.1.0"
 __array_api_version__ = "2024.12"
@@ -53,7 +55,7 @@ def _missing(name: str) -> str:
     hint = ""
     if name == "tensor":
         hint = "; hologram.asarray makes tensors"
-    elif hasattr(__getattr__("Executor"), name):
+    elif hasattr(Executor, name):
         hint = f"; an executor has it: hologram.default_executor().{name}"
     return _MISSING.format(name) + hint
 

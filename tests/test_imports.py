@@ -51,3 +51,11 @@ def test_import_is_quick() -> None:
     )
     if numpy_ms < BUDGET_MS:
         assert own_ms < BUDGET_MS
+
+
+def test_an_executor_opens_without_loading_more() -> None:
+    """What it needs is loaded with the package."""
+    code = "import sys, hologram; before = set(sys.modules); hologram.Executor(backend='cpu')\n"
+    code += "print(*sorted(set(sys.modules) - before))"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert run.stdout.strip() == ""
