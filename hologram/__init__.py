@@ -10,6 +10,7 @@ from os import path as _path
 
 from hologram.foundation import aliases as _aliases
 from hologram.foundation import stub as _stub
+from hologram.foundation.dtypes import ALL as _ALL
 from hologram.frontend.executor import Executor as Executor
 
 __version__ = "0.1.0"
@@ -18,6 +19,7 @@ __array_api_version__ = "2024.12"
 newaxis = None
 _aliases.install()
 _LISTED = _stub.listed(__file__)
+_DTYPES = {dtype.numpy_name: dtype for dtype in _ALL}  # their second names, for checkers in the stub too
 _MODULES = ("hologram.foundation", "hologram.frontend")  # what is listed from them is a module
 _MISSING = "module 'hologram' has no attribute {!r}"
 
@@ -25,6 +27,8 @@ _MISSING = "module 'hologram' has no attribute {!r}"
 def __getattr__(name: str) -> _typing.Any:
     if name in _LISTED:
         value = _LISTED[name].fetched()
+    elif name in _DTYPES:
+        value = _DTYPES[name]
     elif name == "backends":
         value = _import_module("hologram.backends")
     elif name.startswith("_") or _path.isdir(
@@ -41,7 +45,7 @@ def __getattr__(name: str) -> _typing.Any:
 
 def __dir__() -> list[str]:
     special = (n for n in globals() if n.startswith("__"))
-    return sorted({*_LISTED, "backends", "newaxis", *_operations(), *special})
+    return sorted({*_LISTED, *_DTYPES, "backends", "newaxis", *_operations(), *special})
 
 
 def _operations() -> dict[str, _typing.Any]:

@@ -328,7 +328,7 @@ def evaluated(
     while results is None:
         _complete()
         operands = operands_of(engine, operation, operands)
-        if not operation.here(engine.limits):
+        if not operation.here(engine.limits, operands):
             return elsewhere.on_host(engine, operation, operands, attributes)
         engine._infer_signature(operation, operands, attributes)
         results = engine._evaluate(operation, operands, attributes)

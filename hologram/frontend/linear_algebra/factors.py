@@ -42,7 +42,7 @@ class LUResult(NamedTuple):
 
 
 def cholesky(x: Any, /, *, upper: bool = False) -> Tensor:
-    """The lower triangular L with L @ L.mT = x, or the upper U with U.mT @ U = x.
+    """The lower triangular L with L @ L.mT = x, or the upper U with U.mT @ U = x; of complex x with conjugates.
 
     Only that triangle of x is read, as NumPy does. Raises LinAlgError where x is not positive definite; in a traced
     function the factor is NaN there.
@@ -79,9 +79,9 @@ def _symmetric(who: str, x: Any, triangle: str) -> tuple[Tensor, bool]:
 
 
 def eigh(x: Any, /, UPLO: str = "L") -> EighResult:
-    """Eigenvalues of symmetric matrices, in ascending order, and orthonormal eigenvectors, as columns.
+    """Eigenvalues of symmetric or Hermitian matrices, in ascending order, and orthonormal eigenvectors, as columns.
 
-    Only the triangle that UPLO names is read. The derivative takes the matrix for symmetric.
+    Only the triangle that UPLO names is read. The derivative takes the matrix for Hermitian.
     """
     given, upper = _symmetric("eigh", x, UPLO)
     values, vectors, info = spectral.eigh(given, upper=upper)
@@ -90,7 +90,7 @@ def eigh(x: Any, /, UPLO: str = "L") -> EighResult:
 
 
 def eigvalsh(x: Any, /, UPLO: str = "L") -> Tensor:
-    """Eigenvalues of symmetric matrices, in ascending order; see eigh."""
+    """Eigenvalues of symmetric or Hermitian matrices, in ascending order; see eigh."""
     given, upper = _symmetric("eigvalsh", x, UPLO)
     values, info = spectral.eigvalsh(given, upper=upper)
     succeeded("eigvalsh", info, NONE_FOUND)
@@ -124,7 +124,7 @@ def eig(x: Any, /) -> EighResult:
     given = square("eig", x)
     real, imaginary, real_vectors, imaginary_vectors, info = spectral.eig(given)
     succeeded("eig", info, NONE_FOUND)
-    if not imaginary.to_numpy().any():
+    if not given.dtype.is_complex and not imaginary.to_numpy().any():
         return EighResult(real, real_vectors)
     return EighResult(_complex(real, imaginary), _complex(real_vectors, imaginary_vectors))
 

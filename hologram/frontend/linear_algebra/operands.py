@@ -13,11 +13,11 @@ from hologram.frontend.tensor import Tensor
 from hologram.opset.forms.types import promoted
 from hologram.runtime.dispatch import deferred
 
-DTYPES = ("f32", "f64")
+DTYPES = ("f32", "f64", "c64", "c128")
 
 
 def matrices(who: str, *arrays: Any, axes: int = 2) -> list[Tensor]:
-    """Tensors of one dtype, f32 or f64, of so many axes at least; of integers f32, as elsewhere."""
+    """Tensors of one dtype of DTYPES, of so many axes at least; of integers f32, as elsewhere."""
     known = next((x for x in arrays if isinstance(x, Tensor)), None)
     device = None if known is None else known.executor
     made = [asarray(x, device=None if isinstance(x, Tensor) else device) for x in arrays]
@@ -28,8 +28,9 @@ def matrices(who: str, *arrays: Any, axes: int = 2) -> list[Tensor]:
     dtype = promoted([x.dtype for x in made])
     dtype = dtype if dtype.is_inexact else f32
     if dtype.name not in DTYPES:
-        way = "" if dtype.is_complex else ": convert it, as x.astype('f32')"
-        raise UnsupportedDType(f"linalg.{who}: f32 or f64 is needed, got {dtype}{way}")
+        raise UnsupportedDType(
+            f"linalg.{who}: f32, f64, c64 or c128 is needed, got {dtype}: convert it, as x.astype('f32')"
+        )
     return [x.astype(dtype, copy=False) for x in made]
 
 

@@ -18,8 +18,10 @@ from hologram.frontend.tensor import Tensor
 from hologram.machine.axes import whole
 from hologram.opset import creation, logic
 from hologram.opset import math as arithmetic
+from hologram.opset.complex_numbers import conjugated
 from hologram.opset.linear_algebra import solving
 from hologram.opset.linear_algebra import triangular as substitution
+from hologram.opset.linear_algebra.triangular import adjoint
 from hologram.opset.matmul import matmul
 from hologram.runtime.dispatch import deferred
 
@@ -77,7 +79,8 @@ def cholesky_solve(x1: Any, x2: Any, /, *, upper: bool = False) -> Tensor:
     """The x with a @ x = x2, where x1 is the factor of a that `cholesky` gives."""
     a, b = matrices("cholesky_solve", x1, x2)
     square("cholesky_solve", a)
-    first, second = (a.mT, a) if upper else (a, a.mT)
+    turned = adjoint(a)
+    first, second = (turned, a) if upper else (a, turned)
     inner = substitution.solve_triangular(first, b, upper=False)
     return substitution.solve_triangular(second, inner, upper=True)
 
@@ -136,14 +139,14 @@ def _pinv(x: Any, rtol: Any) -> Any:
     u, s, vh = svd(x, full_matrices=False)
     kept = s > _cutoff(s, rtol, x.shape)
     inverse = logic.where(kept, 1.0 / logic.where(kept, s, 1.0), 0.0)
-    y = matmul(vh.mT * inverse[..., None, :], u.mT)
+    y = matmul(adjoint(vh) * inverse[..., None, :], adjoint(u))
 
     def pullback(cotangent: Any) -> Any:
-        turned = cotangent.mT
+        turned = adjoint(cotangent)
         inner = matmul(turned, y)
-        outer = matmul(inner, y.mT)
-        seen = matmul(matmul(y.mT, y), turned - matmul(inner, x))
-        return seen + outer - matmul(matmul(x, y), outer) - matmul(y, inner).mT, None
+        outer = matmul(inner, adjoint(y))
+        seen = matmul(matmul(adjoint(y), y), turned - matmul(inner, x))
+        return seen + outer - matmul(matmul(x, y), outer) - adjoint(matmul(y, inner)), None
 
     return y, pullback
 
@@ -169,7 +172,7 @@ def lstsq(x1: Any, x2: Any, /, *, rcond: float | None = None) -> LstsqResult:
     rows, width = a.shape[-2:]
     full = rows > width and (deferred() or bool((rank == width).all()))
     left = columns - matmul(a, x)
-    residuals = (left * left).sum(axis=-2) if full else a.executor.empty((0,), a.dtype)
+    residuals = (left * conjugated(left)).sum(axis=-2) if full else a.executor.empty((0,), a.dtype)
     return LstsqResult(x[..., 0] if vector else x, residuals, rank, s)
 
 
@@ -209,7 +212,7 @@ def expm(x: Any, /) -> Tensor:
     a = square("expm", x)
     if not a.size:
         return a.clone()
-    degree, bound = PADE[a.dtype.name][-1]
+    degree, bound = PADE[a.dtype.part.name][-1]
     norm = a.abs().sum(axis=-2).max(axis=-1)[..., None, None]
     ratio = norm * (1.0 / bound)
     needed = logic.where(ratio > 1.0, arithmetic.log2(logic.where(ratio > 1.0, ratio, 1.0)).ceil(), 0.0)

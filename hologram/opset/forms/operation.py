@@ -241,8 +241,8 @@ class Operation:
         """How many outputs it has."""
         return 1
 
-    def here(self, limits: Limits) -> bool:
-        """Whether a device of these limits computes it; elsewhere the host does, where a user lets it."""
+    def here(self, limits: Limits, operands: Sequence[Any] = ()) -> bool:
+        """Whether a device of these limits computes it, on operands; elsewhere the host, where a user lets it."""
         return True
 
     def infer(self, inputs: Inputs, attributes: Attributes) -> tuple[Layout, ...]:

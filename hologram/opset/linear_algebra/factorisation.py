@@ -1,7 +1,8 @@
 """The form of what takes matrices apart: by LAPACK where memory is the host's, or by programs, block by block.
 
-Operands are matrices, or stacks of some, of one dtype, f32 or f64. Where an operation can fail, its last result, `info`
-(i32, one for each matrix), is 0 where it did not. Nothing is raised here: a launch is not waited for.
+Operands are matrices, or stacks of some, of one dtype of DTYPES; complex ones need LAPACK. Where an operation can fail,
+its last result, `info` (i32, one for each matrix), is 0 where it did not. Nothing is raised here: a launch is not
+waited for.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
-from hologram.foundation.dtypes import DType, f32, f64, i32, index
+from hologram.foundation.dtypes import DType, c64, c128, f32, f64, i32, index
 from hologram.foundation.errors import LinAlgError, ShapeError, UnsupportedDType, UnsupportedOperation
 from hologram.foundation.frozen import frozen
 from hologram.machine.axes import broadcast
@@ -21,7 +22,9 @@ from hologram.machine.plan import Plan, Step, Target, Tile, reading, told, writi
 from hologram.opset.forms.operation import Attributes, Inputs, Layouts, Operation
 from hologram.opset.forms.steps import Place, Steps
 
-DTYPES = (f32, f64)
+DTYPES = (f32, f64, c64, c128)
+# Results, and parts of some, that are real where operands are complex.
+REAL = frozenset(("values", "s", "logarithm", "real", "imaginary", "real_vectors", "imaginary_vectors"))
 POSITIONS = ("pivots", "order")  # of rows, i32, a list for each matrix
 Shapes = Mapping[str, tuple[int, ...]]  # of the results, by their names; `info` holds codes
 Blocks = Callable[[Steps, Sequence[Place], Sequence[Place], Attributes, Target], None]
@@ -42,8 +45,9 @@ class Factorisation(Operation):
     def results(self) -> int:
         return len(self.shapes(*((2, 2) for _ in self.operands), **self.attributes))
 
-    def here(self, limits: Limits) -> bool:
-        return self.stem in limits.factors or self.blocks is not None
+    def here(self, limits: Limits, operands: Sequence[Any] = ()) -> bool:
+        by_blocks = self.blocks is not None and not any(x.dtype.is_complex for x in operands)
+        return self.stem in limits.factors or by_blocks
 
     def infer(self, inputs: Inputs, attributes: Attributes) -> tuple[Layout, ...]:
         matrices = self._matrices(inputs)
@@ -67,10 +71,11 @@ class Factorisation(Operation):
         whole = [e if _in_order(e.layout) else steps.place(e.layout.dtype, e.layout.shape) for e in ends]
         if self.stem in target.limits.factors:
             self._by_library(steps, [steps.gathered(s) for s in sources], whole, attributes)
-        elif self.blocks is not None:
+        elif self.blocks is not None and self.here(target.limits, matrices):
             self.blocks(steps, sources, whole, attributes, target)
         else:
-            raise UnsupportedOperation(f"{self.name}: the device has no kernels for it")
+            of = " of complex matrices" if self.blocks is not None else ""
+            raise UnsupportedOperation(f"{self.name}: the device has no kernels for it{of}")
         for made, end in zip(whole, ends, strict=True):
             if made is not end:
                 steps.copy(made, end)
@@ -115,7 +120,9 @@ class Factorisation(Operation):
         kinds = {m.dtype for name, m in zip(self.operands, matrices, strict=True) if name not in POSITIONS}
         if len(kinds) > 1 or not kinds <= set(DTYPES):
             got = ", ".join(str(m.dtype) for m in matrices)
-            raise UnsupportedDType(f"{self.name}: operands of one dtype, f32 or f64, are needed, got {got}")
+            raise UnsupportedDType(
+                f"{self.name}: operands of one dtype, f32, f64, c64 or c128, are needed, got {got}"
+            )
         return matrices
 
 
@@ -129,7 +136,9 @@ def _axes(name: str) -> int:
 
 
 def _dtype(name: str, dtype: DType) -> DType:
-    return i32 if name in ("info", *POSITIONS) else dtype
+    if name in ("info", *POSITIONS):
+        return i32
+    return dtype.part if name in REAL else dtype
 
 
 FACTORISATIONS: dict[str, Factorisation] = {}  # what `hg.linalg` is made of

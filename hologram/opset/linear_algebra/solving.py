@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hologram.opset.complex_numbers import complex_, conjugated, imag
 from hologram.opset.linear_algebra.factorisation import factored, square
 from hologram.opset.linear_algebra.lu_blocks import (
     determinant_steps,
@@ -12,7 +13,7 @@ from hologram.opset.linear_algebra.lu_blocks import (
     slogdet_steps,
     solve_steps,
 )
-from hologram.opset.linear_algebra.triangular import solved_shape, summed_to
+from hologram.opset.linear_algebra.triangular import adjoint, solved_shape, summed_to
 from hologram.opset.matmul import matmul
 
 
@@ -48,9 +49,9 @@ def row_order(pivots, *, rows=0):
 
 
 def _solve_gradient(cotangents, results, a, inputs, wanted):
-    flow, _ = solve(a.mT, cotangents[0])
+    flow, _ = solve(adjoint(a), cotangents[0])
     return (
-        summed_to(-matmul(flow, results[0].mT), inputs[0].shape) if "a" in wanted else None,
+        summed_to(-matmul(flow, adjoint(results[0])), inputs[0].shape) if "a" in wanted else None,
         summed_to(flow, inputs[1].shape) if "b" in wanted else None,
     )
 
@@ -71,8 +72,8 @@ def _inverse_shapes(x):
 
 
 def _inverse_gradient(cotangents, results):
-    transposed = results[0].mT
-    return -matmul(matmul(transposed, cotangents[0]), transposed)
+    turned = adjoint(results[0])
+    return -matmul(matmul(turned, cotangents[0]), turned)
 
 
 @factored("inverse", shapes=_inverse_shapes, blocks=inverse_steps, gradient={"x": _inverse_gradient})
@@ -89,7 +90,7 @@ def _scalar_shapes(who, *names):
 
 
 def _det_gradient(cotangent, result, x):
-    return (cotangent * result)[..., None, None] * inv(x)[0].mT
+    return (cotangent * conjugated(result))[..., None, None] * adjoint(inv(x)[0])
 
 
 @factored("det", shapes=_scalar_shapes("linalg.det", "determinant"), blocks=determinant_steps,
@@ -98,7 +99,15 @@ def det(x):
     """The determinant. The derivative divides by it: there is none where it is 0."""
 
 
+def _slogdet_gradient(cotangents, results, x):
+    towards_sign, towards_logarithm = cotangents
+    flow = towards_logarithm
+    if x.dtype.is_complex:  # the sign turns with the imaginary part of tr(x^-1 dx)
+        flow = complex_(flow, imag(towards_sign * conjugated(results[0])))
+    return flow[..., None, None] * adjoint(inv(x)[0])
+
+
 @factored("slogdet", shapes=_scalar_shapes("linalg.slogdet", "sign", "logarithm"), blocks=slogdet_steps,
-          gradient={"x": lambda cotangents, x: cotangents[1][..., None, None] * inv(x)[0].mT})  # fmt: skip
+          gradient={"x": _slogdet_gradient})  # fmt: skip
 def slogdet(x):
-    """The determinant's sign, and the logarithm of its magnitude: 0 and -infinity of singular matrices."""
+    """The determinant's sign, or phase, and the logarithm of its magnitude: 0 and -infinity of singular matrices."""

@@ -12,9 +12,10 @@ from typing import Any
 
 from hologram.foundation.errors import GradientError
 from hologram.opset.arrange import tril
+from hologram.opset.complex_numbers import conjugated
 from hologram.opset.creation import eye
 from hologram.opset.linear_algebra.factorisation import factored, square
-from hologram.opset.linear_algebra.triangular import solve_triangular, symmetric
+from hologram.opset.linear_algebra.triangular import adjoint, solve_triangular, symmetric
 from hologram.opset.logic import equal, logical_and, logical_or, where
 from hologram.opset.matmul import matmul
 from hologram.opset.movement import concat
@@ -37,20 +38,22 @@ def _qr_gradient(cotangents, results, inputs, complete):
         )
     if rows >= columns:
         return _square_qr(q, r, towards_q, towards_r)
-    # x = [a b], r = [u v]: the factors are those of a, and v is q^T b.
+    # x = [a b], r = [u v]: the factors are those of a, and v is q^H b.
     left, right = r[..., :rows], r[..., rows:]
     u, v = towards_r[..., :rows], towards_r[..., rows:]
-    through = matmul(matmul(q, right), v.mT)  # b v^T
+    through = matmul(matmul(q, right), adjoint(v))  # b v^H
     first = _square_qr(q, left, towards_q + through, u)
     return concat([first, matmul(q, v)], axis=-1)
 
 
 def _square_qr(q: Any, r: Any, towards_q: Any, towards_r: Any) -> Any:
     """Of as many rows as columns, or more."""
-    inner = matmul(r, towards_r.mT) - matmul(towards_q.mT, q)
-    lower = tril(inner) + tril(inner, k=-1).mT
+    inner = matmul(r, adjoint(towards_r)) - matmul(adjoint(towards_q), q)
+    if inner.dtype.is_complex:  # the diagonal of R is real
+        inner = inner - 0.5 * diagonal_matrix(diagonal(inner) - conjugated(diagonal(inner)))
+    lower = tril(inner) + adjoint(tril(inner, k=-1))
     flow = towards_q + matmul(q, lower)
-    return solve_triangular(r, flow.mT, upper=True).mT
+    return solve_triangular(conjugated(r), flow.mT, upper=True).mT
 
 
 @factored("qr", shapes=_qr_shapes, gradient={"x": _qr_gradient})
@@ -81,9 +84,14 @@ def _over_differences(flow: Any, values: Any) -> Any:
 def _eigh_gradient(cotangents, results):
     values, vectors = results[0], results[1]
     towards_values, towards_vectors = cotangents
-    inner = _over_differences(matmul(vectors.mT, towards_vectors), values)
+    inner = _over_differences(matmul(adjoint(vectors), towards_vectors), values)
     inner = inner + diagonal_matrix(towards_values)
-    return symmetric(matmul(matmul(vectors, inner), vectors.mT))
+    return symmetric(matmul(matmul(vectors, inner), adjoint(vectors)))
+
+
+def diagonal(x: Any) -> Any:
+    """The diagonals of square matrices."""
+    return (x * eye(x.executor, x.shape[-1], dtype=x.dtype)).sum(axis=-1)
 
 
 def diagonal_matrix(x: Any) -> Any:
@@ -96,21 +104,21 @@ def diagonal_matrix(x: Any) -> Any:
     "eigh", shapes=_vector_shapes("linalg.eigh", "values", "vectors", "info"), gradient={"x": _eigh_gradient}
 )
 def eigh(x, *, upper=False):
-    """Eigenvalues of symmetric matrices, in ascending order, and orthonormal eigenvectors, as columns.
+    """Eigenvalues of Hermitian matrices, in ascending order, and orthonormal eigenvectors, as columns.
 
-    One triangle is read; the derivative is that of a symmetric matrix. `info` is not 0 where LAPACK found none.
+    One triangle is read; the derivative is that of a Hermitian matrix. `info` is not 0 where LAPACK found none.
     """
 
 
 def _eigvalsh_gradient(cotangents, x, upper):
     vectors = eigh(x, upper=upper)[1]
-    return matmul(vectors * cotangents[0][..., None, :], vectors.mT)
+    return matmul(vectors * cotangents[0][..., None, :], adjoint(vectors))
 
 
 @factored("eigvalsh", shapes=_vector_shapes("linalg.eigvalsh", "values", "info"),
           gradient={"x": _eigvalsh_gradient})  # fmt: skip
 def eigvalsh(x, *, upper=False):
-    """Eigenvalues of symmetric matrices, in ascending order; see eigh."""
+    """Eigenvalues of Hermitian matrices, in ascending order; see eigh."""
 
 
 def _svd_shapes(x, full=False):
@@ -129,25 +137,28 @@ def _svd_gradient(cotangents, results, inputs, full):
             f"linalg.svd: full factors of {rows} x {columns} matrices have no derivative, for their last vectors are "
             "not unique: use full_matrices=False"
         )
-    ut_u, vt_v = matmul(u.mT, towards_u), matmul(vh, towards_vh.mT)
+    ut_u, vt_v = matmul(adjoint(u), towards_u), matmul(vh, adjoint(towards_vh))
     squares, row, column = s * s, s[..., None, :], s[..., :, None]
-    inner = _over_differences(ut_u - ut_u.mT, squares) * row
-    inner = inner + column * _over_differences(vt_v - vt_v.mT, squares)
-    flow = matmul(matmul(u, inner + diagonal_matrix(towards_s)), vh)
+    inner = _over_differences(ut_u - adjoint(ut_u), squares) * row
+    inner = inner + column * _over_differences(vt_v - adjoint(vt_v), squares)
     none = equal(s, 0.0)
     inverse = where(none, 0.0, 1.0 / where(none, 1.0, s))
+    along = towards_s
+    if u.dtype.is_complex:  # a vector's phase turns with the other's
+        along = along + 0.5 * diagonal(ut_u - adjoint(ut_u)) * inverse
+    flow = matmul(matmul(u, inner + diagonal_matrix(along)), vh)
     if rows > columns:
         outside = towards_u - matmul(u, ut_u)
         flow = flow + matmul(outside * inverse[..., None, :], vh)
     if columns > rows:
-        outside = towards_vh - matmul(vt_v.mT, vh)
+        outside = towards_vh - matmul(adjoint(vt_v), vh)
         flow = flow + matmul(u, inverse[..., :, None] * outside)
     return flow
 
 
 @factored("svd", shapes=_svd_shapes, gradient={"x": _svd_gradient})
 def svd(x, *, full=False):
-    """U, the singular values in descending order, and V^T with (U * s) V^T = x; all vectors of them where `full`."""
+    """U, the singular values in descending order, and V^H with (U * s) V^H = x; all vectors of them where `full`."""
 
 
 def _svdvals_shapes(x):

@@ -7,6 +7,7 @@ from typing import Any
 from hologram.foundation.errors import ShapeError
 from hologram.machine.axes import broadcast
 from hologram.opset.arrange import tril, triu
+from hologram.opset.complex_numbers import conjugated
 from hologram.opset.linear_algebra.factorisation import factored, square
 from hologram.opset.linear_algebra.triangular_blocks import cholesky_steps, substitution_steps
 from hologram.opset.matmul import matmul
@@ -17,9 +18,14 @@ def halved_lower(x: Any) -> Any:
     return 0.5 * (tril(x) + tril(x, k=-1))
 
 
+def adjoint(x: Any) -> Any:
+    """The transposes, conjugated where they are complex."""
+    return conjugated(x).mT
+
+
 def symmetric(x: Any) -> Any:
-    """The half of x and its transpose."""
-    return 0.5 * (x + x.mT)
+    """The half of x and its adjoint."""
+    return 0.5 * (x + adjoint(x))
 
 
 def triangle(x: Any, upper: bool, unit: bool = False) -> Any:
@@ -28,11 +34,11 @@ def triangle(x: Any, upper: bool, unit: bool = False) -> Any:
 
 
 def _cholesky_gradient(cotangents, results, upper):
-    """Murray 2016, "Differentiation of the Cholesky decomposition": the matrix is taken for symmetric."""
+    """Murray 2016, "Differentiation of the Cholesky decomposition": the matrix is taken for Hermitian."""
     factor, cotangent = results[0], cotangents[0]
-    lower, flow = (factor.mT, cotangent.mT) if upper else (factor, cotangent)
-    inner = halved_lower(matmul(lower.mT, flow))
-    left = solve_triangular(lower.mT, inner, upper=True)
+    lower, flow = (adjoint(factor), adjoint(cotangent)) if upper else (factor, cotangent)
+    inner = halved_lower(matmul(adjoint(lower), flow))
+    left = solve_triangular(adjoint(lower), inner, upper=True)
     return symmetric(solve_triangular(lower.mT, left.mT, upper=True).mT)
 
 
@@ -43,15 +49,15 @@ def _cholesky_shapes(x, upper=False):
 
 @factored("cholesky", shapes=_cholesky_shapes, blocks=cholesky_steps, gradient={"x": _cholesky_gradient})
 def cholesky(x, *, upper=False):
-    """The lower triangular L with L L^T = x, or the upper U with U^T U = x; only that triangle of x is read.
+    """The lower triangular L with L L^H = x, or the upper U with U^H U = x; only that triangle of x is read.
 
     `info` is k > 0 where the leading matrix of order k is not positive definite; the factor is NaN there.
     """
 
 
 def _triangular_gradient(cotangent, result, a, inputs, upper, unit, wanted):
-    flow = solve_triangular(a.mT, cotangent, upper=not upper, unit=unit)
-    towards_a = triangle(-matmul(flow, result.mT), upper, unit) if "a" in wanted else None
+    flow = solve_triangular(adjoint(a), cotangent, upper=not upper, unit=unit)
+    towards_a = triangle(-matmul(flow, adjoint(result)), upper, unit) if "a" in wanted else None
     return (
         None if towards_a is None else summed_to(towards_a, inputs[0].shape),
         summed_to(flow, inputs[1].shape) if "b" in wanted else None,

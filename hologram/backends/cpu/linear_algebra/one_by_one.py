@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 Array = np.ndarray
+LETTERS = {"f": "s", "d": "d", "F": "c", "D": "z"}  # of LAPACK, by NumPy's
 BLOCKS = 64  # columns that LAPACK has room for at once, in work memory
 
 
@@ -27,7 +28,7 @@ def here() -> bool:
 def routine(module: str, name: str, kind: str) -> Any:
     """A routine of SciPy's for a dtype, by NumPy's letter for that."""
     functions = importlib.import_module(f"scipy.linalg.{module}")
-    return getattr(functions, ("s" if kind == "f" else "d") + name)
+    return getattr(functions, LETTERS[kind] + name)
 
 
 def _lapack(name: str, x: Array) -> Any:
