@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -18,10 +19,10 @@ from hologram.runtime.memory.buffer import Buffer
 from hologram.runtime.memory.view import View, whole
 
 recordings = Recording.open
-LEAST, MOST = (
-    16,
-    1024,
-)  # turns of a loop with a condition between two looks at it, where a look waits for the device
+# Turns of a loop with a condition between two looks at it, where a look waits for the device; fewer once they take so
+# long, for Ctrl-C is heard between them.
+LEAST, MOST = 16, 1024
+LONG_SECONDS = 0.1
 
 
 class Runner(Protocol):
@@ -203,10 +204,12 @@ class While:
         ]
         places = [b.live_block().place for b in (*state, *seconds)]
         arguments = [*map(place_of, held), *places]
-        turn = 0
+        turn, count, most, started = 0, LEAST, MOST, time.perf_counter()
         while read(flag):
             if self._guarded:  # turns too many change nothing
-                count = min(MOST, max(LEAST, turn // 4))
+                looked = time.perf_counter()
+                most = max(LEAST, count // 2) if looked - started > LONG_SECONDS else min(MOST, 2 * most)
+                count, started = min(most, max(LEAST, turn // 4)), looked
                 turns.run(arguments, 0, count, lambda: True)
             else:
                 count = self._pace.timed(
