@@ -1,8 +1,8 @@
 """hologram: compute on whatever GPU the machine has, from Python."""
 
-# Importing opens nothing and loads no vendor's library. What an executor needs to open comes with the package; all else
-# that `__init__.pyi` lists is fetched when it is first asked for, and so are the operations. What is not public has an
-# underscore: `dir(hologram)` is what a user is offered.
+# Importing opens nothing and loads no vendor's library. What an executor needs to open, and the default one, come with
+# the package; all else that `__init__.pyi` lists is fetched when it is first asked for, and so are the operations. What
+# is not public has an underscore: `dir(hologram)` is what a user is offered.
 import builtins as _builtins
 import typing as _typing
 from importlib import import_module as _import_module
@@ -11,6 +11,7 @@ from os import path as _path
 from hologram.foundation import aliases as _aliases
 from hologram.foundation import stub as _stub
 from hologram.foundation.dtypes import ALL as _ALL
+from hologram.frontend.default import default_executor as default_executor
 from hologram.frontend.executor import Executor as Executor
 
 __version__ = "0.1.0"

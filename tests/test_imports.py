@@ -59,3 +59,13 @@ def test_an_executor_opens_without_loading_more() -> None:
     code += "print(*sorted(set(sys.modules) - before))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert run.stdout.strip() == ""
+
+
+def test_an_operation_may_be_the_first_thing_that_a_program_asks_for() -> None:
+    for call, size in (("random_uniform((3,))", 3), ("eye(2)", 4), ("sin([0.5])", 1)):
+        code = f"import hologram; print(hologram.{call}.size)"
+        environment = {**os.environ, "HOLOGRAM_BACKEND": "cpu"}
+        run = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, env=environment
+        )
+        assert run.stdout.strip() == str(size), run.stderr
