@@ -56,9 +56,9 @@ class Launching:
 
     def launch(self, kernel: Any, buffers: Sequence[Any], scalars: Sequence[Any], grid: Any) -> None:
         """What a program stores into has another value from now on."""
-        if not isinstance(kernel, Program):
+        if kernel.stem:
             raise TraceError(
-                f"{self.who}: {kernel.name}, which is no program, is launched while it is traced"
+                f"{self.who}: {kernel.name}, which is written by hand, is launched while it is traced"
             )
         kernel, buffers, scalars = self._with_data(kernel, buffers, scalars)
         views, numbers = checks.of_kernel(self.executor, kernel, buffers, plain(list(scalars)), self._bound)
