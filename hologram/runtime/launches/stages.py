@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -19,10 +18,9 @@ from hologram.runtime.memory.buffer import Buffer
 from hologram.runtime.memory.view import View, whole
 
 recordings = Recording.open
-# Turns of a loop with a condition between two looks at it, where a look waits for the device; fewer once they take so
-# long, for Ctrl-C is heard between them.
+# Turns of a loop with a condition between two looks at it, at most, where a look waits for the device: a quarter of
+# those that were needed so far.
 LEAST, MOST = 16, 1024
-LONG_SECONDS = 0.1
 
 
 class Runner(Protocol):
@@ -204,18 +202,17 @@ class While:
         ]
         places = [b.live_block().place for b in (*state, *seconds)]
         arguments = [*map(place_of, held), *places]
-        turn, count, most, started = 0, LEAST, MOST, time.perf_counter()
-        while read(flag):
-            if self._guarded:  # turns too many change nothing
-                looked = time.perf_counter()
-                most = max(LEAST, count // 2) if looked - started > LONG_SECONDS else min(MOST, 2 * most)
-                count, started = min(most, max(LEAST, turn // 4)), looked
-                turns.run(arguments, 0, count, lambda: True)
-            else:
-                count = self._pace.timed(
-                    turn, 1 << 62, lambda _, n: turns.run(arguments, 0, n, lambda: read(flag))
-                )
-            turn += count
+        turn, holds = 0, read(flag)
+
+        def play(_: int, count: int) -> None:
+            nonlocal holds
+            # Where a look waits for the device it comes after all turns: turns too many change nothing.
+            turns.run(arguments, 0, count, lambda: self._guarded or read(flag))
+            holds = read(flag)
+
+        while holds:
+            most = min(MOST, max(LEAST, turn // 4)) if self._guarded else 1 << 62
+            turn += self._pace.timed(turn, most, play)
         return state[1:]
 
 
