@@ -34,7 +34,7 @@ def evaluated(graph: Graph, operands: Sequence[Any], engine: Engine) -> list[Any
     known: dict[int, Any] = {v: settled(x) for v, x in zip(graph.inputs, operands, strict=True)}
     for step in in_order(graph):
         if isinstance(step, Control):
-            made: Any = controlled(engine, step.what, [known[r.value] for r in step.operands])
+            made: Any = controlled(engine, step.what, [known[r.value]._view(r.layout) for r in step.operands])
         else:
             made = _applied(step, known, engine)
         known.update(zip(step.results, made, strict=True))

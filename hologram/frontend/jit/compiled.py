@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from operator import itemgetter
 from typing import Any
 
 from hologram.compiler.fusion.assemble import Assembly, assemble
+from hologram.compiler.fusion.graph import Graph
 from hologram.foundation.errors import BufferFreed
 from hologram.foundation.frozen import frozen
 from hologram.frontend.jit.number import Formulas, Numbers, TracedNumber
@@ -17,6 +19,7 @@ from hologram.frontend.tensor import Tensor
 from hologram.frontend.tree import maker, mapped
 from hologram.machine.layout import Layout
 from hologram.machine.plan import Plan
+from hologram.runtime.engine import Engine
 from hologram.runtime.launches.recording import Recording, constant
 from hologram.runtime.launches.replay import Replay
 from hologram.runtime.launches.stages import Stages
@@ -83,9 +86,46 @@ class Compiled:
         return self.replay.dispatches if isinstance(self.replay, Stages) else len(self.assembly.plan.steps)
 
 
-def _shown(output: int, layout: Layout) -> Callable[[Sequence[Buffer]], Tensor]:
+def shown(output: int, layout: Layout) -> Callable[[Sequence[Buffer]], Tensor]:
     """A tensor of the result: an output of the plan, seen through a layout."""
     return lambda outputs: Tensor(outputs[output], layout)
+
+
+@frozen(eq=False)
+class Trace:
+    """What a function did with tensors of a call's layouts, before anything is chosen for a device."""
+
+    who: str
+    graph: Graph
+    captured: tuple[Tensor, ...]
+    tree: Any  # of what it returned, with tensors and numbers of the trace
+    positions: tuple[int, ...]  # which output of the graph each tensor in it is
+    formulas: Formulas
+    donated: tuple[int, ...]
+
+
+def traced(
+    function: Callable[..., Any],
+    who: str,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    call: Call,
+    donated: Sequence[int],
+    fixed: Collection[int],
+) -> Trace:
+    """Has a function run on tensors of a call's layouts and notes what it does.
+
+    `donated` are numbers of tensors, `fixed` of floats that are known to be asked for.
+    """
+    formulas = Formulas(call.numbers)
+    recorder = Recorder(call.executor, who, formulas)
+    arguments = [recorder.argument(t.layout) for t in call.tensors]
+    positional, named = filled(args, kwargs, arguments, formulas.numbers(call.numbers, fixed))
+    returned = recorder.recorded(function, positional, named)
+    tree = mapped(returned, recorder.returned)
+    recording, positions = recorder.finish(donated)
+    graph = recording.graph
+    return Trace(who, graph, recording.captured, tree, positions, formulas, tuple(donated))
 
 
 def compile_traced(
@@ -98,32 +138,37 @@ def compile_traced(
     fixed: Collection[int],
     fast_math: bool = False,
 ) -> Compiled:
-    """Traces a function on tensors of a call's layouts and compiles what it did.
-
-    `donated` are numbers of tensors, `fixed` of floats that are known to be asked for.
-    """
-    executor = call.executor
-    formulas = Formulas(call.numbers)
-    recorder = Recorder(executor, who, formulas)
-    arguments = [recorder.argument(t.layout) for t in call.tensors]
-    positional, named = filled(args, kwargs, arguments, formulas.numbers(call.numbers, fixed))
-    returned = recorder.recorded(function, positional, named)
-    tree = mapped(returned, recorder.returned)
-    recording, positions = recorder.finish(donated)
-    places = iter(positions)
-
+    """Traces a function, see `traced`, and compiles what it did."""
+    trace = traced(function, who, args, kwargs, call, donated, fixed)
+    places = iter(trace.positions)
     layouts: list[Layout] = []
 
     def made(leaf: Any) -> Callable[[Sequence[Buffer]], Any]:
         if isinstance(leaf, TracedNumber):
-            formulas.returned.append(leaf)
-            return itemgetter(len(outputs) + len(formulas.returned) - 1)
+            trace.formulas.returned.append(leaf)
+            return itemgetter(len(trace.graph.outputs) + len(trace.formulas.returned) - 1)
         if not isinstance(leaf, Traced):
             return lambda outputs: leaf
         layouts.append(leaf.layout)
-        return _shown(next(places), leaf.layout)
+        return shown(next(places), leaf.layout)
 
-    graph = recording.graph
+    make = maker(trace.tree, made)
+    outputs = [trace.graph.layouts[v] for v in trace.graph.outputs]
+    in_order = trace.positions == tuple(range(len(outputs))) and layouts == outputs
+    compiled = ready(trace, call.executor, call.numbers, make, fast_math, in_order)
+    return replace(compiled, asked={**dict.fromkeys(fixed, ""), **compiled.asked})
+
+
+def ready(
+    trace: Trace,
+    executor: Engine,
+    given: Sequence[Any],
+    make: Callable[[Sequence[Buffer]], Any],
+    fast_math: bool = False,
+    in_order: bool = False,
+) -> Compiled:
+    """A trace made ready to run on a device; `given` are numbers like those of calls, `make` gives what is returned."""
+    graph, formulas = trace.graph, trace.formulas
     outputs = [graph.layouts[v] for v in graph.outputs]
     if graph.controls:  # each part of it has an assembly of its own
         assembly = Assembly(graph, graph, (), Plan(()), (), {})
@@ -131,9 +176,8 @@ def compile_traced(
     else:
         assembly = assemble(graph, executor.target, fast_math)
         replay = Replay(executor, assembly.plan, list(graph.inputs.values()), outputs, assembly.donations)
-    make = maker(tree, made)
     wanted = formulas.wanted or formulas.returned
-    numbers = Numbers(formulas, executor, call.numbers) if wanted else None
-    asked = {**dict.fromkeys(fixed, ""), **formulas.asked}
-    in_order = positions == tuple(range(len(outputs))) and layouts == outputs
-    return Compiled(who, assembly, recording.captured, make, replay, numbers, asked, in_order, tuple(donated))
+    numbers = Numbers(formulas, executor, given) if wanted else None
+    return Compiled(
+        trace.who, assembly, trace.captured, make, replay, numbers, formulas.asked, in_order, trace.donated
+    )

@@ -22,6 +22,7 @@ import numpy as np
 
 from hologram.foundation.dtypes import DType
 from hologram.foundation.errors import UnsupportedDType
+from hologram.foundation.frozen import frozen
 from hologram.frontend.tensor import Tensor
 from hologram.machine.strided import Strided
 from hologram.runtime.engine import Engine
@@ -66,12 +67,29 @@ class Unfit(UnsupportedDType):
         self.numbers = numbers
 
 
+@frozen
+class Fixed:
+    """A number that a formula has at every call."""
+
+    value: Any
+
+
+def itself(value: Any) -> Any:
+    """The formula of a number that is fixed."""
+    return value
+
+
+def item(number: Any) -> Any:
+    """The formula of a number of NumPy's as one of Python's."""
+    return number.item()
+
+
 class Formulas:
     """What a trace computes of its numbers: `places` are given at first, then what Python made of them, in order."""
 
     def __init__(self, given: Sequence[Any]) -> None:
         self.count = len(given)
-        self.made: list[tuple[Callable[..., Any], tuple[int, ...]]] = []
+        self.made: list[tuple[Callable[..., Any], tuple[int | Fixed, ...]]] = []
         self.asked: dict[
             int, str
         ] = {}  # given numbers whose value has a say in the trace, and where it was asked for
@@ -101,22 +119,25 @@ class Formulas:
 
     def constant(self, value: Any) -> TracedNumber:
         """The same number at every call."""
-        return self.formula(lambda: value, (), value, frozenset())
+        return self.formula(itself, (Fixed(value),), value, frozenset())
 
     def item(self, number: TracedNumber) -> TracedNumber:
         """A number of NumPy's as one of Python's."""
         made = self._items.get(number.place)
         if made is None:
-            item = operator.methodcaller("item")
             made = self._items[number.place] = self.formula(
                 item, (number.place,), number.known.item(), number.behind
             )
         return made
 
     def formula(
-        self, compute: Callable[..., Any], operands: tuple[int, ...], known: Any, behind: frozenset[int]
+        self,
+        compute: Callable[..., Any],
+        operands: tuple[int | Fixed, ...],
+        known: Any,
+        behind: frozenset[int],
     ) -> TracedNumber:
-        """A number that is computed of others at every call."""
+        """A number that is computed of others, by their places, at every call."""
         self.made.append((compute, operands))
         return number_of(self, self.count + len(self.made) - 1, known, behind)
 
@@ -124,7 +145,7 @@ class Formulas:
         """All numbers of a call."""
         places = list(given)
         for compute, operands in self.made:
-            places.append(compute(*[places[k] for k in operands]))
+            places.append(compute(*[k.value if isinstance(k, Fixed) else places[k] for k in operands]))
         return places
 
     def results(self, given: Sequence[Any]) -> list[Any]:
@@ -252,14 +273,8 @@ def _made(formulas: Formulas, compute: Callable[..., Any], operands: tuple[Any, 
     value = compute(*(o.known if isinstance(o, TracedNumber) else o for o in operands))
     if type(value) not in KINDS:
         return compute(*map(plain, operands))
-    fixed = [None if isinstance(o, TracedNumber) else o for o in operands]
-
-    def again(*numbers: Any) -> Any:
-        rest = iter(numbers)
-        return compute(*(next(rest) if o is None else o for o in fixed))
-
-    behind = frozenset().union(*(o.behind for o in traced))
-    made = formulas.formula(again, tuple(o.place for o in traced), value, behind)
+    places = tuple(o.place if isinstance(o, TracedNumber) else Fixed(o) for o in operands)
+    made = formulas.formula(compute, places, value, frozenset().union(*(o.behind for o in traced)))
     return formulas.computed.setdefault(key, made)
 
 

@@ -6,15 +6,20 @@ import json
 import math
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hologram.foundation import dtypes
+from hologram.foundation import dtypes, lazy
 from hologram.foundation.errors import FormatError, UnsupportedDType
 from hologram.frontend.array_api.creation import asarray
 from hologram.frontend.default import executor_of
 from hologram.frontend.tensor import Tensor
+
+if TYPE_CHECKING:
+    from hologram.frontend.saved import program as programs
+else:
+    programs = lazy.module("hologram.frontend.saved.program")
 
 # What safetensors calls dtypes.
 KINDS = {
@@ -52,9 +57,12 @@ def savez(file: Any, *args: Any, **kwds: Any) -> None:
 def load(file: Any, *, device: Any = None) -> Any:
     """The tensor of a file .npy, or a dict of those of a file .npz or .safetensors, on the default device or another.
 
-    Raises FormatError for a file of safetensors that is cut off or lies. Nothing is unpickled.
+    Of a file .holo the program in it, which is called like the function that `hg.save_program` was given. Raises
+    FormatError for a file of safetensors, or a program, that is cut off or lies. Nothing is unpickled.
     """
     executor = executor_of(device)
+    if _ending(file) == ".holo":
+        return programs.SavedProgram(file, executor)
     if _ending(file) == ".safetensors":
         return {name: executor.tensor(x) for name, x in _read_safetensors(file).items()}
     loaded = np.load(file, allow_pickle=False)

@@ -101,7 +101,7 @@ def _derived(operation: Expression, inputs: Inputs, attributes: Attributes, want
     computing = operation.computing_types([i for i in inputs if i is not None], attributes)
     static, runtime = operation.split_attributes(operation.described(attributes))
     try:
-        partial = _partial(Use(operation, wanted, present, computing, static, tuple(runtime)))
+        partial = partial_of(Use(operation, wanted, present, computing, static, tuple(runtime)))
     except ProgramError as error:
         raise GradientError(
             f"{operation.name} has no derivative with respect to {wanted}, as {error} and its declaration states none: "
@@ -195,7 +195,7 @@ class Use:
 
 
 @lru_cache(maxsize=4096)
-def _partial(use: Use) -> Partial | None:
+def partial_of(use: Use) -> Partial | None:
     """How an operand's cotangent follows from the result's; None where the derivative is 0."""
     fragment = _fragment(use)
     if fragment is None:
@@ -225,6 +225,7 @@ def _partial(use: Use) -> Partial | None:
         parts=None,
         aten=(),
         out_names=(),
+        derivation=use,
         **facts,
     )
     return Partial(derivative, reads)

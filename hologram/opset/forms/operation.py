@@ -92,6 +92,9 @@ class Operation:
     parts: Callable[..., Any] | None = None
     out_names: tuple[str, ...] = ()  # names of the out-parameter form, where not the operation's own
     methods: bool = True  # whether Tensor has it as a method
+    derivation: Any = (
+        None  # of a derivative: what it is made of (gradient.Use), and is made of again elsewhere
+    )
 
     __signature__ = PublicSignature()
 

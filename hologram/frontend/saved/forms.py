@@ -1,0 +1,226 @@
+"""The form of arguments and results: trees whose leaves are tensors, numbers and values that are fixed.
+
+A file has no classes: a named tuple is written as a tuple, what else branches by name (a dataclass, packed weights) as
+a dict. A call may give either: what counts is how it branches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from hologram.foundation.errors import TraceError
+from hologram.foundation.frozen import frozen
+from hologram.frontend.jit.compiled import shown
+from hologram.frontend.jit.explain import spelled
+from hologram.frontend.jit.number import KINDS, TracedNumber, plain
+from hologram.frontend.jit.signature import LEAVES
+from hologram.frontend.saved.values import layout_from, layout_to, number_to, value_from, value_to
+from hologram.frontend.tensor import as_tensor
+from hologram.frontend.tree import branches, fixed
+from hologram.machine.layout import Layout
+from hologram.runtime.launches.validation import cache_key
+from hologram.runtime.memory.buffer import Buffer
+
+KIND_NAMES = {kind.__name__: kind for kind in KINDS}
+
+
+@frozen
+class OfTensor:
+    """A tensor: of an argument its layout; of results which output it is, seen through a layout."""
+
+    layout: Layout
+    output: int = -1
+
+    def __str__(self) -> str:
+        return spelled(self.layout)
+
+
+@frozen
+class OfNumber:
+    """A number of each call, like the one that is `known`, or that one alone; of results which one it is."""
+
+    known: Any
+    fixed: bool = False
+    output: int = -1
+
+    def __str__(self) -> str:
+        return repr(self.known) if self.fixed else type(self.known).__name__
+
+
+@frozen
+class OfValue:
+    """A value that is fixed."""
+
+    value: Any
+
+    def __str__(self) -> str:
+        return repr(self.value)
+
+
+@frozen
+class OfBranches:
+    """A tuple, a list or a dict of forms by key; `fixed` tells apart what branches alike."""
+
+    kind: str
+    items: tuple[tuple[Any, Form], ...]
+    fixed: Any = None
+
+    def __str__(self) -> str:
+        if self.kind == "dict":
+            return "{" + ", ".join(f"{key!r}: {form}" for key, form in self.items) + "}"
+        parts = ", ".join(str(form) for _, form in self.items)
+        if self.kind == "list":
+            return f"[{parts}]"
+        return f"({parts},)" if len(self.items) == 1 else f"({parts})"
+
+
+Form = OfTensor | OfNumber | OfValue | OfBranches
+BRANCHES: dict[str, Callable[[dict[Any, Any]], Any]] = {
+    "tuple": lambda made: tuple(made.values()),
+    "list": lambda made: list(made.values()),
+    "dict": dict,
+}
+
+
+def form_of(tree: Any, leaf: Callable[[Any], Form]) -> Form:
+    """The form of a tree, whose leaves have the form that `leaf` gives; raises TraceError for keys of other types."""
+    children = branches(tree)
+    if children is None:
+        return leaf(tree)
+    numbered = list(children) == list(range(len(children)))
+    kind = "list" if type(tree) is list else "tuple" if numbered and not isinstance(tree, dict) else "dict"
+    for key in children:
+        if type(key) not in (str, int, bool):
+            raise TraceError(
+                f"save_program: keys of dicts are saved if they are text or integers, got {key!r}"
+            )
+    items = tuple((key, form_of(branch, leaf)) for key, branch in children.items())
+    return OfBranches(kind, items, fixed(tree))
+
+
+def form_to(form: Form) -> Any:
+    """A form as JSON."""
+    if isinstance(form, OfTensor):
+        return {"tensor": layout_to(form.layout), "output": form.output}
+    if isinstance(form, OfNumber):
+        return {"number": number_to(form.known), "fixed": form.fixed, "output": form.output}
+    if isinstance(form, OfValue):
+        return {"value": value_to(form.value)}
+    items = [[key, form_to(each)] for key, each in form.items]
+    return {form.kind: items, "fixed": value_to(form.fixed)}
+
+
+def form_from(given: Any) -> Form:
+    """The form that is written so; raises ValueError and its like."""
+    if "tensor" in given:
+        return OfTensor(layout_from(given["tensor"]), _integer(given["output"]))
+    if "number" in given:
+        known = value_from(given["number"])
+        if type(known) not in KINDS:
+            raise ValueError(f"a number must be one of {' '.join(KIND_NAMES)}")
+        return OfNumber(known, given["fixed"] is True, _integer(given["output"]))
+    if "value" in given:
+        return OfValue(value_from(given["value"]))
+    (kind,) = given.keys() - {"fixed"}
+    items = given[kind] if kind in BRANCHES else None
+    if not isinstance(items, list):
+        raise ValueError(f"a form is a tensor, number, value, {', '.join(BRANCHES)}")
+    made: dict[Any, Form] = {}
+    for key, form in items:
+        if type(key) not in (str, int, bool) or key in made:
+            raise ValueError("keys are texts or integers, each once")
+        made[key] = form_from(form)
+    return OfBranches(kind, tuple(made.items()), value_from(given["fixed"]))
+
+
+def _integer(x: Any) -> int:
+    if type(x) is not int or not -1 <= x < 1 << 31:
+        raise ValueError("the number of an output is needed")
+    return x
+
+
+def leaves_of(form: Form) -> list[Any]:
+    """The leaves in order."""
+    return (
+        [leaf for _, each in form.items for leaf in leaves_of(each)]
+        if isinstance(form, OfBranches)
+        else [form]
+    )
+
+
+class Unlike(Exception):
+    """Where an argument is not of a form, and how."""
+
+
+def taken(form: Form, given: Any, where: str, tensors: list[Any], numbers: list[Any]) -> None:
+    """Puts the tensors, arrays and numbers of an argument into lists, in order; raises Unlike."""
+    if isinstance(form, OfTensor):
+        if not isinstance(given, LEAVES):
+            raise Unlike(f"{where} must be {form}, got {_kind(given)}")
+        x = as_tensor(given) if isinstance(given, Buffer) else given
+        _check_tensor(form, x, where)
+        tensors.append(x)
+    elif isinstance(form, OfNumber):
+        x = given
+        if isinstance(x, TracedNumber):
+            x = plain(x)
+        alike = type(x) is type(form.known) and (not form.fixed or cache_key(x) == cache_key(form.known))
+        if not alike:
+            raise Unlike(f"{where} must be {form}, got {_kind(given)}")
+        numbers.append(x)
+    elif isinstance(form, OfValue):
+        if type(given) is not type(form.value) or cache_key(given) != cache_key(form.value):
+            raise Unlike(f"{where} must be {form}, got {_kind(given)}")
+    else:
+        children = branches(given)
+        keys = [key for key, _ in form.items]
+        if children is None or (list(children) != keys and set(children) != set(keys)):
+            raise Unlike(f"{where} must be {form}, got {_kind(given)}")
+        told = fixed(given)
+        if told is not None and told != form.fixed:
+            raise Unlike(f"{where} must have {form.fixed}, got {told}")
+        for key, each in form.items:
+            taken(each, children[key], f"{where}[{key!r}]", tensors, numbers)
+
+
+def _check_tensor(form: OfTensor, x: Any, where: str) -> None:
+    dtype = x.dtype if not isinstance(x, np.ndarray) else None
+    name = x.dtype.name if dtype is None else dtype.numpy_name
+    if name != form.layout.dtype.numpy_name or tuple(x.shape) != form.layout.shape:
+        sizes = ",".join(map(str, x.shape))
+        said = f"{x.dtype}[{sizes}]" if sizes else str(x.dtype)
+        raise Unlike(f"{where} must be {form}, got {said}")
+
+
+def _kind(given: Any) -> str:
+    text = repr(given)
+    return f"{type(given).__name__} {text[:60]}" if len(text) <= 60 else type(given).__name__
+
+
+def as_entered(form: Form, tree: Any) -> Form:
+    """The form of a tree with the keys of dicts in the order in which they were entered."""
+    if not isinstance(form, OfBranches):
+        return form
+    children = branches(tree)
+    assert children is not None
+    items = {key: as_entered(each, children[key]) for key, each in form.items}
+    order = tree if isinstance(tree, dict) else items
+    return OfBranches(form.kind, tuple((key, items[key]) for key in order), form.fixed)
+
+
+def making(
+    form: Form, see: Callable[[int, Layout], Callable[[Sequence[Any]], Any]] = shown
+) -> Callable[[Sequence[Any]], Any]:
+    """What makes results of a form from outputs: buffers, or what `see` sees as tensors, then numbers of the call."""
+    if isinstance(form, OfTensor):
+        return see(form.output, form.layout)
+    if isinstance(form, OfNumber):
+        return lambda outputs: outputs[form.output]
+    if isinstance(form, OfValue):
+        return lambda outputs: form.value
+    parts = [(key, making(each, see)) for key, each in form.items]
+    whole = BRANCHES[form.kind]
+    return lambda outputs: whole({key: part(outputs) for key, part in parts})

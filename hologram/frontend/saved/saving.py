@@ -1,0 +1,218 @@
+"""`hg.save_program`: traces a function for some calls, and writes what it does into a file."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any
+
+import hologram
+from hologram.foundation.errors import BufferFreed, ShapeError, TraceError
+from hologram.frontend.jit.compiled import Trace, traced
+from hologram.frontend.jit.jitted import Bound, Jitted
+from hologram.frontend.jit.number import TracedNumber, Unfit
+from hologram.frontend.jit.signature import LEAVES, Call, call_of, is_number, tensors_of
+from hologram.frontend.jit.traced import Traced
+from hologram.frontend.saved.container import Writing
+from hologram.frontend.saved.forms import (
+    Form,
+    OfNumber,
+    OfTensor,
+    OfValue,
+    as_entered,
+    form_of,
+    form_to,
+)
+from hologram.frontend.saved.graphs import write_graph
+from hologram.frontend.saved.numbers import formulas_to
+from hologram.frontend.saved.operations import Operations
+from hologram.frontend.saved.values import layout_to, value_to
+from hologram.frontend.tensor import Tensor
+from hologram.frontend.tree import mapped
+from hologram.machine.layout import Layout
+from hologram.runtime.memory.buffer import Buffer
+
+
+class Arguments:
+    """The arguments of one call, as they would be given: `hg.Arguments(x, mask=mask)`."""
+
+    __slots__ = ("args", "kwargs")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self.args = args
+        self.kwargs = kwargs
+
+    def __repr__(self) -> str:
+        given = [*map(repr, self.args), *(f"{name}={x!r}" for name, x in self.kwargs.items())]
+        return f"Arguments({', '.join(given)})"
+
+
+def save_program(path: str | os.PathLike[str], function: Callable[..., Any], *examples: Any) -> None:
+    """Writes what a function does, with the tensors that it closes over, to a file that runs on any backend.
+
+        hg.save_program("step.holo", step, x, weight)
+        hg.load("step.holo")(x, weight)
+
+    The function, jitted or not, is traced as hg.jit does it: once for the shapes, dtypes and trees of the arguments
+    `examples`. A function for several is saved with `hg.Arguments(...)` for each call, which also names arguments.
+    Python's numbers stay numbers of each call, unless their values were asked for. Tensors that it closes over are
+    weights, with what they hold now; packed weights stay packed. See docs/saved.md.
+
+    Raises:
+        TraceError: the function cannot be traced, or does what a file cannot hold: the message says what.
+    """
+    jitted, bound = _jitted(function)
+    calls = (
+        examples if examples and all(isinstance(e, Arguments) for e in examples) else (Arguments(*examples),)
+    )
+    file = Writing()
+    file.add("head", name=jitted.who, hologram=hologram.__version__, fast_math=jitted.fast_math)
+    weights = Weights(file)
+    traces = [_trace(jitted, bound, example) for example in calls]
+    for call, trace, _ in traces:
+        if call.executor is not traces[0][0].executor:
+            raise ShapeError("save_program: all tensors must belong to one executor")
+        weights.note(trace.captured)
+    operations = Operations(file, traces[0][0].executor.target)
+    for (call, trace, asked), example in zip(traces, calls, strict=True):
+        _write_signature(file, operations, weights, jitted, example, call, trace, asked)
+    file.write(path)
+
+
+def _jitted(function: Any) -> tuple[Jitted, tuple[Any, ...]]:
+    """The function as hg.jit takes it, and what comes before its arguments."""
+    if isinstance(function, Bound):
+        jitted: Any = function.jitted
+        return jitted, (function.instance,)
+    return function if isinstance(function, Jitted) else Jitted(function), ()
+
+
+def _trace(jitted: Jitted, bound: tuple[Any, ...], example: Arguments) -> tuple[Call, Trace, dict[int, str]]:
+    """What a call is, what the function does in it, and the numbers that it asked for the values of."""
+    args, kwargs = (mapped(x, _contiguous) for x in (example.args, example.kwargs))
+    call = call_of(jitted.who, args, kwargs)
+    if call.traced:
+        raise TraceError("save_program: it is called while a function is traced; call it outside")
+    function = partial(jitted.function, *bound) if bound else jitted.function
+    donated = [k for argument in jitted.donate for k in _donated(args, argument - len(bound))]
+    try:
+        fixed: Iterable[int] = ()
+        trace = traced(function, jitted.who, args, kwargs, call, donated, ())
+    except Unfit as unfit:
+        fixed = unfit.numbers
+        trace = traced(function, jitted.who, args, kwargs, call, donated, unfit.numbers)
+    return call, trace, {**dict.fromkeys(fixed, ""), **trace.formulas.asked}
+
+
+def _donated(args: Sequence[Any], argument: int) -> Iterable[int]:
+    if not 0 <= argument < len(args):
+        raise TraceError(f"save_program: donate names argument {argument}, got {len(args)} positional ones")
+    return tensors_of(args, argument)
+
+
+def _contiguous(x: Any) -> Any:
+    if not isinstance(x, Tensor) or x.layout is Layout.contiguous(x.dtype, x.shape):
+        return x
+    return x.clone()
+
+
+class Weights:
+    """The tensors that functions close over: of each buffer the elements up to the last that is seen, once."""
+
+    def __init__(self, file: Writing) -> None:
+        self._file = file
+        self._seen: dict[int, tuple[Buffer, int]] = {}
+        self._lines: dict[int, int] = {}
+
+    def note(self, captured: Sequence[Tensor]) -> None:
+        """Counts in what is seen of buffers."""
+        for x in captured:
+            if x.buffer.freed:
+                raise BufferFreed(f"save_program: a tensor of shape {x.shape} that is closed over was freed")
+            _, size = self._seen.get(id(x.buffer), (x.buffer, 0))
+            self._seen[id(x.buffer)] = (x.buffer, max(size, x.layout.span[1]))
+
+    def line(self, x: Tensor) -> int:
+        """The line of the weights that a tensor sees."""
+        buffer, size = self._seen[id(x.buffer)]
+        if id(buffer) not in self._lines:
+            flat = Tensor(buffer, Layout.contiguous(x.dtype, (size,)))
+            self._lines[id(buffer)] = self._file.weight(x.dtype, flat.to_numpy())
+        return self._lines[id(buffer)]
+
+
+def _write_signature(
+    file: Writing,
+    operations: Operations,
+    weights: Weights,
+    jitted: Jitted,
+    example: Arguments,
+    call: Call,
+    trace: Trace,
+    asked: dict[int, str],
+) -> None:
+    tensors, numbers = iter(call.tensors), iter(enumerate(call.numbers))
+
+    def argument(leaf: Any) -> Form:
+        if is_number(leaf):
+            place, known = next(numbers)
+            return OfNumber(known, place in asked)
+        if isinstance(leaf, LEAVES):
+            return OfTensor(next(tensors).layout)
+        return OfValue(_plain(leaf, "an argument"))
+
+    positional = [form_to(form_of(x, argument)) for x in example.args]
+    named = {name: form_to(form_of(example.kwargs[name], argument)) for name in sorted(example.kwargs)}
+    captured = [[weights.line(x), layout_to(x.layout)] for x in trace.captured]
+    results = form_to(_results(trace))
+    graph = write_graph(trace.graph, file, operations)
+    file.add(
+        "signature",
+        graph=graph,
+        names=_names(jitted.function, len(positional)),
+        positional=positional,
+        named=named,
+        captured=captured,
+        numbers=formulas_to(trace.formulas, call.numbers),
+        results=results,
+    )
+
+
+def _results(trace: Trace) -> Form:
+    """The form of what is returned; numbers of the call are noted as results."""
+    places = iter(trace.positions)
+    outputs, returned = len(trace.graph.outputs), trace.formulas.returned
+
+    def result(leaf: Any) -> Form:
+        if isinstance(leaf, Traced):
+            return OfTensor(leaf.layout, next(places))
+        if isinstance(leaf, TracedNumber):
+            returned.append(leaf)
+            return OfNumber(leaf.known, output=outputs + len(returned) - 1)
+        return OfValue(_plain(leaf, "a result"))
+
+    return as_entered(form_of(trace.tree, result), trace.tree)
+
+
+def _plain(leaf: Any, what: str) -> Any:
+    try:
+        value_to(leaf)
+    except TraceError as error:
+        raise TraceError(f"save_program: {what}: {error}") from error
+    return leaf
+
+
+def _names(function: Callable[..., Any], count: int) -> list[str | None]:
+    """Of positional arguments the names by which they may be given too."""
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):  # of C
+        parameters = []
+    names = [
+        p.name if p.kind is p.POSITIONAL_OR_KEYWORD else None
+        for p in parameters
+        if p.kind is not p.VAR_KEYWORD
+    ]
+    return [*names, *[None] * count][:count]

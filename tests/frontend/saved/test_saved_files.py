@@ -1,0 +1,222 @@
+"""Files that are cut short, changed or made up: each is refused by file, field and offset, and takes no memory."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tracemalloc
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hologram as hg
+from hologram.frontend.saved.container import HEAD, LINES_AT, PAGE, aligned, sealed
+from tests.frontend.saved.functions import CASES
+
+MUTATIONS = 10_000
+MOST_BYTES = 64 << 20  # that reading a small file takes, whatever it says
+
+
+@pytest.fixture(scope="module")
+def ex() -> Iterator[hg.Executor]:
+    with hg.Executor(backend="cpu") as executor:
+        yield executor
+
+
+@pytest.fixture(scope="module")
+def files(ex: hg.Executor, tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
+    """Of every case."""
+    found = []
+    for case in CASES:
+        path = tmp_path_factory.mktemp("saved") / "f.holo"
+        function, args = case(ex)
+        hg.save_program(path, function, *args)
+        found.append(path.read_bytes())
+    return found
+
+
+def refused(path: Path, content: bytes, ex: hg.Executor) -> hg.FormatError:
+    path.write_bytes(content)
+    with pytest.raises(hg.FormatError) as caught:
+        hg.load(path, device=ex)
+    assert caught.value.file == str(path)
+    assert f"{caught.value.field} at byte {caught.value.offset}: " in str(caught.value)
+    assert 0 <= caught.value.offset <= max(len(content), LINES_AT)
+    return caught.value
+
+
+def lines_of(content: bytes) -> list[Any]:
+    size = HEAD.unpack(content[: HEAD.size])[3]
+    return [json.loads(line) for line in content[LINES_AT : LINES_AT + size].splitlines()]
+
+
+def resealed(content: bytes, text: bytes) -> bytes:
+    """A file with other lines, and checksums that are right."""
+    magic, version, _, _, begin, weights = HEAD.unpack(content[: HEAD.size])
+    start = aligned(LINES_AT + len(text), PAGE)
+    head = HEAD.pack(magic, version, text.count(b"\n"), len(text), start, weights)
+    return head + sealed(head, text) + text + bytes(start - LINES_AT - len(text)) + content[begin:]
+
+
+def rewritten(content: bytes, lines: list[Any]) -> bytes:
+    return resealed(content, b"".join(json.dumps(line).encode() + b"\n" for line in lines))
+
+
+def test_what_is_cut_short_is_refused(ex: hg.Executor, files: list[bytes], tmp_path: Path) -> None:
+    content = files[0]
+    for size in (0, 1, 7, 8, 39, LINES_AT - 1, LINES_AT, LINES_AT + 100, PAGE, len(content) - 1):
+        refused(tmp_path / "f.holo", content[:size], ex)
+    assert refused(tmp_path / "f.holo", content + b"\0", ex).field == "weights"
+
+
+@pytest.mark.parametrize(
+    ("place", "new", "field"),
+    [
+        (0, b"GGUF", "magic"),
+        (8, b"\x02\0\0\0", "version"),
+        (12, b"\xff\xff\xff\x7f", "checksum"),
+        (16, b"\xff" * 7 + b"\x7f", "lines"),
+        (24, b"\0" * 8, "weights"),
+        (32, b"\xff" * 7 + b"\x7f", "weights"),
+        (40, b"\0" * 32, "checksum"),
+        (LINES_AT + 30, b"#", "checksum"),
+        (-1, b"\x77", "weight of line"),
+    ],
+)
+def test_each_field_of_the_head(
+    ex: hg.Executor, files: list[bytes], tmp_path: Path, place: int, new: bytes, field: str
+) -> None:
+    content = bytearray(files[0])
+    place %= len(content)
+    content[place : place + len(new)] = new
+    assert refused(tmp_path / "f.holo", bytes(content), ex).field.startswith(field)
+
+
+def test_a_change_of_any_byte_is_noticed(ex: hg.Executor, files: list[bytes], tmp_path: Path) -> None:
+    """In the lines, between weights, and in weights."""
+    rng = np.random.default_rng(5)
+    content = files[0]
+    for place in {
+        *rng.integers(0, len(content), 150),
+        *range(LINES_AT),
+        *range(len(content) - 8, len(content)),
+    }:
+        changed = bytearray(content)
+        changed[place] ^= 1 << int(rng.integers(8))
+        refused(tmp_path / "f.holo", bytes(changed), ex)
+
+
+def test_lines_that_lie(ex: hg.Executor, files: list[bytes], tmp_path: Path) -> None:
+    """Files whose checksums are right."""
+    path = tmp_path / "f.holo"
+
+    def said(change: Any, case: int = 0) -> str:
+        lines = lines_of(files[case])
+        change(lines)
+        return str(refused(path, rewritten(files[case], lines), ex))
+
+    def of(lines: list[Any], kind: str) -> Any:
+        return next(line for line in lines if line["is"] == kind)
+
+    def inputs(lines: list[Any], layout: Any) -> None:
+        of(lines, "inputs")["layouts"][0][1] = layout
+
+    assert "size" in said(lambda x: of(x, "weight").update(size=1 << 63))
+    assert "do not follow" in said(lambda x: of(x, "weight").update(size=1 << 40))
+    assert "do not follow" in said(lambda x: of(x, "weight").update(at=4096))
+    assert "a dtype must be one of" in said(lambda x: of(x, "weight").update(dtype="f31"))
+    assert "has no operation 'system'" in said(lambda x: of(x, "node").update(operation="system"))
+    assert "is not known yet" in said(lambda x: of(x, "node")["operands"][0]["read"].__setitem__(0, 99))
+    assert "does not lie in value" in said(
+        lambda x: of(x, "node")["operands"][0]["read"].__setitem__(1, ["f32", [4, 8], [8, 1], 1, False])
+    )
+    assert "its inputs must be" in said(lambda x: inputs(x, ["f32", [5, 8]]))
+    assert "fewer than 2^62 bytes" in said(lambda x: inputs(x, ["f32", [1 << 60, 1 << 60]]))
+    assert "line 0" in said(lambda x: x.pop(0))
+    assert "they end before a signature" in said(lambda x: x.pop())
+    assert "no such line may stand here" in said(lambda x: x.insert(1, {"is": "python"}))
+    assert "no such line may stand here" in said(lambda x: x.insert(1, of(x, "outputs")))
+    assert "numbered in the order" in said(lambda x: of(x, "node").update(results=[0]))
+    assert "does not lie in weights" in said(lambda x: x[-1]["captured"][0].__setitem__(0, 0))
+    assert "does not lie in an output" in said(lambda x: x[-1]["results"].update(output=5))
+    assert "only arguments can be donated" in said(lambda x: of(x, "outputs").update(donated=[1]))
+    loops = [case.__name__ for case in CASES].index("loops")
+    assert "reads of" in said(lambda x: of(x, "loop").update(length=1 << 39), loops)
+    assert "what it carries on must be" in said(lambda x: of(x, "loop").update(carried=2), loops)
+    kernels = [case.__name__ for case in CASES].index("kernels")
+    text = of(lines_of(files[kernels]), "program")["text"]
+    assert "a dtype must be" in said(
+        lambda x: of(x, "program").update(text=text.replace("f32", "q8")), kernels
+    )
+    assert "grid" in said(lambda x: of(x, "launch").update(grid=[-1]), kernels)
+    deep = b'{"is":"head","name":' + b"[" * 200_000 + b"]" * 200_000 + b"}\n"
+    assert "line 0" in str(refused(path, resealed(files[0], deep), ex))
+
+
+def mutated(rng: np.random.Generator, content: bytes) -> bytes:
+    """A file with something else in its lines, and checksums that are right."""
+    lines = lines_of(content)
+    text = [json.dumps(line).encode() for line in lines]
+    place = int(rng.integers(len(text)))
+    line = bytearray(text[place])
+    match rng.integers(5):
+        case 0:
+            line[int(rng.integers(len(line)))] = int(rng.integers(32, 127))
+        case 1:
+            del text[place]
+            line = bytearray(text[place - 1])
+            place -= 1
+        case 2:
+            line = bytearray(text[int(rng.integers(len(text)))])
+        case _:  # a value becomes another
+            value = _other(rng, lines[place])
+            line = bytearray(json.dumps(value).encode())
+    text[place] = bytes(line)
+    return resealed(content, b"".join(each + b"\n" for each in text))
+
+
+VALUES = (
+    None, True, -1, 0, 1, 3, 2**31, 2**62, 2**200, 1.5, "", "f64", "x", [], {}, [0], [[0]], {"read": [0, ["f32", []]]},
+)  # fmt: skip
+
+
+def _other(rng: np.random.Generator, value: Any) -> Any:
+    """A value with one of its parts, somewhere within, replaced."""
+    if isinstance(value, dict) and value and rng.random() < 0.9:
+        key = list(value)[int(rng.integers(len(value)))]
+        return value | {key: _other(rng, value[key])}
+    if isinstance(value, list) and value and rng.random() < 0.8:
+        place = int(rng.integers(len(value)))
+        return [*value[:place], _other(rng, value[place]), *value[place + 1 :]]
+    return VALUES[int(rng.integers(len(VALUES)))]
+
+
+def test_ten_thousand_mutations(ex: hg.Executor, files: list[bytes], tmp_path: Path) -> None:
+    """Each is refused as it should be, or is a program; none crashes, or has memory taken for what it promises."""
+    rng = np.random.default_rng(27)
+    path, refusals = tmp_path / "f.holo", 0
+    tracemalloc.start()
+    try:
+        for k in range(MUTATIONS):
+            path.write_bytes(mutated(rng, files[k % len(files)]))
+            try:
+                hg.load(path, device=ex)
+            except hg.FormatError:
+                refusals += 1
+        assert tracemalloc.get_traced_memory()[1] < MOST_BYTES
+    finally:
+        tracemalloc.stop()
+    assert refusals > 0.6 * MUTATIONS
+
+
+def test_a_file_that_was_there_stays_until_the_new_one_is_whole(ex: hg.Executor, tmp_path: Path) -> None:
+    x = ex.ones((3,))
+    hg.save_program(tmp_path / "f.holo", lambda x: x + 1.0, x)
+    before = hashlib.sha256((tmp_path / "f.holo").read_bytes()).digest()
+    with pytest.raises(hg.TraceError):
+        hg.save_program(tmp_path / "f.holo", lambda x: object(), x)
+    assert hashlib.sha256((tmp_path / "f.holo").read_bytes()).digest() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["f.holo"]
