@@ -17,15 +17,20 @@ from hologram_torch.loading import whole
 
 if TYPE_CHECKING:
     from hologram_torch import distributed, functional, nn, utils
+    from hologram_torch.compile.saving import save_compiled
     from hologram_torch.custom_operator import custom_op
 
-__all__ = ["custom_op", "distributed", "functional", "nn", "utils"]
+__all__ = ["custom_op", "distributed", "functional", "nn", "save_compiled", "utils"]
+
+
+# Functions that stand in a module of another name.
+FUNCTIONS = {"custom_op": "hologram_torch.custom_operator", "save_compiled": "hologram_torch.compile.saving"}
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__ and name not in ("autocast", "aten", "module"):
         raise AttributeError(f"hologram_torch has no {name}")
     whole()
-    if name == "custom_op":
-        return import_module("hologram_torch.custom_operator").custom_op
+    if name in FUNCTIONS:
+        return getattr(import_module(FUNCTIONS[name]), name)
     return import_module(f"hologram_torch.{name}")

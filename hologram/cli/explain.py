@@ -23,6 +23,7 @@ from hologram.atlas.verify import verify
 from hologram.backends import registry
 from hologram.cli.calls import Arguments, TensorArgument, parse_arguments
 from hologram.cli.display import BACKENDS, errors, output, print_json
+from hologram.cli.saved import ExplainedFile, explain_file
 from hologram.compiler.pipeline import canonical, canonical_text, identity, recorded
 from hologram.compiler.recognition.recognise import Recognition, recognise
 from hologram.foundation.errors import UnsupportedDType
@@ -39,6 +40,7 @@ from hologram.frontend.jit.jitted import Jitted
 from hologram.machine.limits import Limits
 from hologram.machine.plan import Step, Target
 
+SAVED = ".holo"
 USUAL_LANES = 1024  # along each axis of a program, where none are given
 
 
@@ -79,7 +81,7 @@ def explain(
     target: Annotated[
         str,
         typer.Argument(
-            help="file.py:function, module:function, or a file with the text of an Atlas program."
+            help="file.py:function, module:function, a saved program (.holo), or the text of an Atlas program."
         ),
     ],
     arguments: Annotated[
@@ -96,10 +98,14 @@ def explain(
     source: Annotated[bool, typer.Option(help="With the generated source.")] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show what a function or an Atlas program becomes: canonical form, fusion and why, kernels, source."""
+    """Show what a function, saved or not, or an Atlas program becomes: canonical form, fusion, kernels, source."""
     place, colon, name = target.rpartition(":")
-    explanations: list[Explanation] | list[ExplainedProgram]
-    if colon and not Path(target).is_file():
+    explanations: list[Explanation] | list[ExplainedProgram] | list[ExplainedFile]
+    if target.endswith(SAVED):
+        if arguments or lanes:
+            raise typer.BadParameter(f"{target} says itself what it takes: --args and --lanes are not needed")
+        explanations = [explain_file(Path(target), b) for b in backend or ["auto"]]
+    elif colon and not Path(target).is_file():
         if not name:
             raise typer.BadParameter(f"which of its functions? {target}name")
         if lanes:

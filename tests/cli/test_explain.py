@@ -11,6 +11,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+import hologram as hg
 from hologram.atlas.text import format_program, parse_program
 from hologram.backends import registry
 from hologram.cli.calls import TensorArgument, parse_arguments
@@ -239,3 +240,23 @@ def test_arguments_are_read_as_python_reads_them() -> None:
 def test_arguments_that_are_none_are_refused(text: str) -> None:
     with pytest.raises(typer.BadParameter, match="got"):
         parse_arguments(text)
+
+
+def test_a_saved_program(tmp_path: Path) -> None:
+    path = tmp_path / "step.holo"
+    with hg.Executor(backend="cpu") as ex:
+        w = ex.ones((8, 4))
+        hg.save_program(path, lambda x: hg.softmax(x @ w, dim=-1), ex.ones((3, 8)))
+    told = runner.invoke(app, ["explain", str(path), "--backend", "cpu", "--backend", "cuda", "--no-source"])
+    assert told.exit_code == 0, told.output
+    assert f"saved by hologram {hg.__version__}" in told.output
+    assert "(x: f32[3,8]) -> f32[3,4], 2 operations" in told.output
+    assert "<lambda> on cpu" in told.output
+    assert "<lambda> on cuda" in told.output
+    found = json.loads(runner.invoke(app, ["explain", str(path), "--backend", "cpu", "--json"]).output)
+    assert (found[0]["weights"], found[0]["weights_bytes"]) == (["f32[32]"], 128)
+    assert len(found[0]["explanations"][0]["groups"]) >= 1
+    refused = runner.invoke(app, ["explain", str(path), "--args", "f32[3]"])
+    assert refused.exit_code == 2
+    path.write_bytes(path.read_bytes()[:200])
+    assert isinstance(runner.invoke(app, ["explain", str(path)]).exception, hg.FormatError)

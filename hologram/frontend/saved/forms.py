@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
-from hologram.foundation.errors import TraceError
+from hologram.foundation import dtypes
+from hologram.foundation.errors import TraceError, UnsupportedDType
 from hologram.foundation.frozen import frozen
 from hologram.frontend.jit.compiled import shown
 from hologram.frontend.jit.explain import spelled
@@ -187,12 +186,14 @@ def taken(form: Form, given: Any, where: str, tensors: list[Any], numbers: list[
 
 
 def _check_tensor(form: OfTensor, x: Any, where: str) -> None:
-    dtype = x.dtype if not isinstance(x, np.ndarray) else None
-    name = x.dtype.name if dtype is None else dtype.numpy_name
-    if name != form.layout.dtype.numpy_name or tuple(x.shape) != form.layout.shape:
+    try:
+        dtype: Any = dtypes.dtype(x.dtype)
+    except UnsupportedDType:  # an array of anything else
+        dtype = x.dtype
+    if dtype is not form.layout.dtype or tuple(x.shape) != form.layout.shape:
         sizes = ",".join(map(str, x.shape))
-        said = f"{x.dtype}[{sizes}]" if sizes else str(x.dtype)
-        raise Unlike(f"{where} must be {form}, got {said}")
+        got = f"{dtype}[{sizes}]" if sizes else str(dtype)
+        raise Unlike(f"{where} must be {form}, got {got}")
 
 
 def _kind(given: Any) -> str:

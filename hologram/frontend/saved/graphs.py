@@ -17,6 +17,7 @@ from hologram.frontend.saved.container import Line, Writing
 from hologram.frontend.saved.operations import Operations, fits, referred
 from hologram.frontend.saved.values import inside, layout_from, layout_to, value_from, value_to
 from hologram.machine.layout import Layout
+from hologram.opset.forms.operation import Operation
 
 MOST_TURNS = 1 << 40
 
@@ -91,6 +92,11 @@ class GraphReader:
         if len(names) != len(operands):
             taken = ", ".join(names) or "nothing"
             raise line.wrong("operands", f"{operation.name} takes {taken} in this version of hologram")
+        declared = type(operation).bind is Operation.bind  # else it takes others than it is called with
+        if declared and not set(attributes) <= set(operation.attributes):
+            raise line.wrong(
+                "attributes", f"{operation.name} has not {', '.join(map(str, attributes))[:200]}"
+            )
         for name, x in zip(names, operands, strict=True):
             if x is None and name not in operation.optional:
                 raise line.wrong("operands", f"{operation.name} needs {name}")

@@ -18,7 +18,7 @@ from hologram.foundation.errors import FormatError, HologramError, ShapeError
 from hologram.foundation.frozen import frozen
 from hologram.frontend.control.primitives import evaluated
 from hologram.frontend.jit.compiled import Compiled, Trace, ready
-from hologram.frontend.jit.explain import Explanation, explained
+from hologram.frontend.jit.explain import Explanation, explained, explained_elsewhere
 from hologram.frontend.saved.container import WRONG, Line, Reading
 from hologram.frontend.saved.forms import (
     Form,
@@ -73,7 +73,8 @@ class Signature:
             given.append(rest.pop(name))
         if len(given) != len(self.positional) or set(rest) != set(self.named):
             named = f" and {', '.join(self.named)}" if self.named else ""
-            raise Unlike(f"it takes {len(self.positional)} arguments{named}, got {len(args)}{_and(kwargs)}")
+            count = f"{len(self.positional)} argument{'' if len(self.positional) == 1 else 's'}"
+            raise Unlike(f"it takes {count}{named}, got {len(args)}{_and(kwargs)}")
         tensors: list[Any] = []
         numbers: list[Any] = []
         for k, (form, x) in enumerate(zip(self.positional, given, strict=True)):
@@ -94,6 +95,7 @@ class Entry:
     signature: Signature
     trace: Trace
     given: tuple[Any, ...]  # numbers like those of a call
+    line: Line
 
     @cached_property
     def layouts(self) -> list[Layout]:
@@ -192,7 +194,7 @@ class SavedProgram:
         _check_results(line, signature.results, graph, len(formulas.returned))
         donated = tuple(k for k, value in enumerate(own) if value in graph.donated)
         trace = Trace(self.name, graph, captured, None, (), formulas, donated)
-        self._entries.append(Entry(signature, trace, tuple(given)))
+        self._entries.append(Entry(signature, trace, tuple(given), line))
 
     def _captured(self, line: Line, number: Any, written: Any) -> Tensor:
         weight, layout = self.weights.get(number), layout_from(written)
@@ -256,9 +258,13 @@ class SavedProgram:
             with self._lock:
                 entry = self._entries[number]
                 make = making(entry.signature.results)
-                compiled = self._compiled[number] = ready(
-                    entry.trace, self.executor, entry.given, make, self.fast_math
-                )
+                try:
+                    compiled = ready(entry.trace, self.executor, entry.given, make, self.fast_math)
+                except WRONG as error:
+                    if isinstance(error, HologramError):
+                        raise
+                    raise entry.line.refused(error) from error
+                self._compiled[number] = compiled
         return compiled
 
     def _followed(self, entry: Entry, tensors: Sequence[Any], numbers: Sequence[Any]) -> Any:
@@ -285,9 +291,12 @@ class SavedProgram:
         """Kernels that a call of a signature launches."""
         return self._ready(signature).dispatches
 
-    def explain(self, signature: int = 0) -> Explanation:
-        """What a call of a signature runs here, and why like this; nothing is computed. Print it."""
-        return explained(self._ready(signature), self.executor, self.fast_math)
+    def explain(self, signature: int = 0, backend: str | None = None) -> Explanation:
+        """What a call of a signature runs here, or would on a backend, and why; nothing is computed. Print it."""
+        compiled = self._ready(signature)
+        if backend is not None:
+            return explained_elsewhere(compiled, backend, self.fast_math)
+        return explained(compiled, self.executor, self.fast_math)
 
     def __str__(self) -> str:
         """What is in the file."""

@@ -63,20 +63,31 @@ def save_program(path: str | os.PathLike[str], function: Callable[..., Any], *ex
     Raises:
         TraceError: the function cannot be traced, or does what a file cannot hold: the message says what.
     """
-    jitted, bound = _jitted(function)
-    calls = (
-        examples if examples and all(isinstance(e, Arguments) for e in examples) else (Arguments(*examples),)
-    )
+    write_program(path, [(function, example) for example in calls_of(examples)])
+
+
+def calls_of(examples: Sequence[Any]) -> Sequence[Arguments]:
+    """The calls that examples stand for: each is one, or they are the arguments of one."""
+    alone = bool(examples) and all(isinstance(e, Arguments) for e in examples)
+    return examples if alone else (Arguments(*examples),)
+
+
+def write_program(
+    path: str | os.PathLike[str], cases: Sequence[tuple[Any, Arguments]], name: str | None = None
+) -> None:
+    """Writes functions, each for the arguments of a call, as one: a call runs that which has its form."""
     file = Writing()
-    file.add("head", name=jitted.who, hologram=hologram.__version__, fast_math=jitted.fast_math)
+    made = [(*_jitted(function), example) for function, example in cases]
+    first = made[0][0]
+    file.add("head", name=name or first.who, hologram=hologram.__version__, fast_math=first.fast_math)
     weights = Weights(file)
-    traces = [_trace(jitted, bound, example) for example in calls]
+    traces = [_trace(*each) for each in made]
     for call, trace, _ in traces:
         if call.executor is not traces[0][0].executor:
             raise ShapeError("save_program: all tensors must belong to one executor")
         weights.note(trace.captured)
     operations = Operations(file, traces[0][0].executor.target)
-    for (call, trace, asked), example in zip(traces, calls, strict=True):
+    for (jitted, _, example), (call, trace, asked) in zip(made, traces, strict=True):
         _write_signature(file, operations, weights, jitted, example, call, trace, asked)
     file.write(path)
 

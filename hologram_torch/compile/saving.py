@@ -1,0 +1,128 @@
+"""`hologram_torch.save_compiled`: a module as a saved program, which runs without PyTorch.
+
+torch.export takes the module apart into a graph, which is traced as one that torch.compile gives. Parameters and
+buffers are tensors that the traced function closes over, and so the weights of the file.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import os
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch.export import ExportedProgram
+from torch.export.graph_signature import InputKind, OutputKind
+from torch.utils import _pytree as pytree
+
+from hologram.foundation.errors import TraceError
+from hologram.frontend.saved.saving import Arguments, calls_of, write_program
+from hologram.frontend.tensor import Tensor
+from hologram.frontend.tree import branches
+from hologram.opset.random import Key
+from hologram_torch.compile.compiled import within, without_bits
+from hologram_torch.compile.decompositions import DECOMPOSITIONS
+from hologram_torch.compile.graph import moved
+from hologram_torch.compile.heads import folded
+from hologram_torch.device.devices import devices
+from hologram_torch.device.generator import Traced, drawn_by
+from hologram_torch.tensors.memory import hologram_tensor
+from hologram_torch.watch import flagged
+
+
+def save_compiled(path: str | os.PathLike[str], model: torch.nn.Module, *examples: Any) -> None:
+    """Writes what a module does, with its parameters and buffers, to a file that runs without PyTorch.
+
+        hologram_torch.save_compiled("model.holo", model.eval(), torch.randn(1, 3, 224, 224))
+        hg.load("model.holo")(pixels)  # a NumPy array, or a tensor of hologram's
+
+    The module is exported (torch.export) for the arguments `examples`, or for those of each `hg.Arguments(...)`, and
+    computes on its device; one that is on the host is copied to the current device of hologram first. Gradients are
+    not part of the file. See docs/saved.md.
+
+    Raises:
+        TraceError: the module changes its buffers or arguments, or draws random numbers, as in training.
+    """
+    device = _device(model)
+    if not any(p.device.type == "hologram" for p in (*model.parameters(), *model.buffers())):
+        model = copy.deepcopy(model).to(device)
+    cases = []
+    for call in calls_of(examples):
+        args, kwargs = pytree.tree_map_only(torch.Tensor, lambda x: x.to(device), (call.args, call.kwargs))
+        with torch.no_grad(), warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # PyTorch's, of its own parts
+            exported = torch.export.export(model, args, kwargs).run_decompositions(DECOMPOSITIONS)
+        function = _function(exported, model, device.index, list(kwargs))
+        given, named = pytree.tree_map_only(torch.Tensor, _given, (args, kwargs))
+        cases.append((function, Arguments(*given, **named)))
+    write_program(path, cases, type(model).__name__)
+
+
+def _device(model: torch.nn.Module) -> torch.device:
+    own = next(
+        (p.device for p in (*model.parameters(), *model.buffers()) if p.device.type == "hologram"), None
+    )
+    return own or torch.device("hologram", devices.current)
+
+
+def _given(x: torch.Tensor) -> Tensor:
+    return hologram_tensor(without_bits(x.detach()))
+
+
+def _function(
+    exported: ExportedProgram, model: torch.nn.Module, index: int, names: Sequence[str]
+) -> Callable[..., Any]:
+    """The module as a function of hologram's tensors; `names` are those of arguments, in PyTorch's order."""
+    who = type(model).__name__
+    signature = exported.graph_signature
+    for spec in signature.output_specs:
+        if spec.kind is not OutputKind.USER_OUTPUT:
+            raise TraceError(
+                f"save_compiled: {who} writes to {spec.target}, and a file cannot: call model.eval(), or return the "
+                "new value"
+            )
+    graph = moved(folded(exported.graph_module), index)
+    key = devices.executor(index).tensor(np.zeros(2, np.uint64))
+    weights = [_weight(exported, spec) for spec in signature.input_specs]
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        given = iter(pytree.tree_leaves((args, {name: kwargs[name] for name in names})))
+        inputs = [next(given) if w is None else w for w in weights]
+        tensors = [within(x) if isinstance(x, Tensor) else x for x in inputs]
+        drawn = Traced(Key(key))
+        with torch.no_grad(), drawn_by(drawn), flagged():
+            results = graph(*tensors)
+        if drawn.drawn:
+            raise TraceError(f"save_compiled: {who} draws random numbers: call model.eval()")
+        return _plain(pytree.tree_unflatten(results, exported.call_spec.out_spec))
+
+    function.__name__ = who
+    function.__signature__ = inspect.signature(model.forward)  # type: ignore[attr-defined]  # by whose names arguments may be given
+    return function
+
+
+def _weight(exported: ExportedProgram, spec: Any) -> Tensor | None:
+    """What an input of the graph holds; None for an argument."""
+    if spec.kind is InputKind.USER_INPUT:
+        return None
+    known: Mapping[str, Any] = exported.constants
+    held = exported.state_dict.get(spec.target)
+    return _given(known[spec.target] if held is None else held)
+
+
+def _plain(tree: Any) -> Any:
+    """Results in tuples, lists and dicts, with hologram's tensors."""
+    if isinstance(tree, torch.Tensor):
+        return hologram_tensor(without_bits(tree))
+    children = branches(tree)
+    if children is None:
+        return tree
+    order = tree if isinstance(tree, dict) else children
+    parts = {key: _plain(children[key]) for key in order}
+    if isinstance(tree, Sequence):
+        return (list if isinstance(tree, list) else tuple)(parts.values())
+    return parts
