@@ -69,7 +69,7 @@ def _device(model: torch.nn.Module) -> torch.device:
     return own or torch.device("hologram", devices.current)
 
 
-def _given(x: torch.Tensor) -> Tensor:
+def _given(x: Any) -> Tensor:
     return hologram_tensor(without_bits(x.detach()))
 
 
@@ -87,6 +87,7 @@ def _function(
             )
     graph = moved(folded(exported.graph_module), index)
     key = devices.executor(index).tensor(np.zeros(2, np.uint64))
+    form: Any = exported.call_spec.out_spec
     weights = [_weight(exported, spec) for spec in signature.input_specs]
 
     def function(*args: Any, **kwargs: Any) -> Any:
@@ -98,7 +99,7 @@ def _function(
             results = graph(*tensors)
         if drawn.drawn:
             raise TraceError(f"save_compiled: {who} draws random numbers: call model.eval()")
-        return _plain(pytree.tree_unflatten(results, exported.call_spec.out_spec))
+        return _plain(pytree.tree_unflatten(results, form))
 
     function.__name__ = who
     function.__signature__ = inspect.signature(model.forward)  # type: ignore[attr-defined]  # by whose names arguments may be given

@@ -17,7 +17,7 @@ from hologram.frontend.jit.explain import spelled
 from hologram.frontend.jit.number import KINDS, TracedNumber, plain
 from hologram.frontend.jit.signature import LEAVES
 from hologram.frontend.saved.values import layout_from, layout_to, number_to, value_from, value_to
-from hologram.frontend.tensor import as_tensor
+from hologram.frontend.tensor import Tensor, as_tensor
 from hologram.frontend.tree import branches, fixed
 from hologram.machine.layout import Layout
 from hologram.runtime.launches.validation import cache_key
@@ -151,54 +151,64 @@ def leaves_of(form: Form) -> list[Any]:
 
 
 class Unlike(Exception):
-    """Where an argument is not of a form, and how."""
+    """How what is given is not of a form: `name` is the argument's, and `keys` lead to where in it, from within."""
+
+    def __init__(self, wanted: Any, got: str) -> None:
+        super().__init__(f"must be {wanted}, got {got}")
+        self.name = ""
+        self.keys: list[Any] = []
+
+    def __str__(self) -> str:
+        keys = "".join(f"[{key!r}]" for key in reversed(self.keys))
+        return f"{self.name}{keys} {self.args[0]}"
 
 
-def taken(form: Form, given: Any, where: str, tensors: list[Any], numbers: list[Any]) -> None:
+def taken(form: Form, given: Any, tensors: list[Any], numbers: list[Any]) -> None:
     """Puts the tensors, arrays and numbers of an argument into lists, in order; raises Unlike."""
     if isinstance(form, OfTensor):
-        if not isinstance(given, LEAVES):
-            raise Unlike(f"{where} must be {form}, got {_kind(given)}")
-        x = as_tensor(given) if isinstance(given, Buffer) else given
-        _check_tensor(form, x, where)
-        tensors.append(x)
+        tensors.append(_tensor(form, given))
     elif isinstance(form, OfNumber):
-        x = given
-        if isinstance(x, TracedNumber):
-            x = plain(x)
-        alike = type(x) is type(form.known) and (not form.fixed or cache_key(x) == cache_key(form.known))
-        if not alike:
-            raise Unlike(f"{where} must be {form}, got {_kind(given)}")
+        x = plain(given) if isinstance(given, TracedNumber) else given
+        if type(x) is not type(form.known) or (form.fixed and cache_key(x) != cache_key(form.known)):
+            raise Unlike(form, _kind(given))
         numbers.append(x)
     elif isinstance(form, OfValue):
         if type(given) is not type(form.value) or cache_key(given) != cache_key(form.value):
-            raise Unlike(f"{where} must be {form}, got {_kind(given)}")
+            raise Unlike(form, _kind(given))
     else:
-        children = branches(given)
-        keys = [key for key, _ in form.items]
-        if children is None or (list(children) != keys and set(children) != set(keys)):
-            raise Unlike(f"{where} must be {form}, got {_kind(given)}")
-        told = fixed(given)
-        if told is not None and told != form.fixed:
-            raise Unlike(f"{where} must have {form.fixed}, got {told}")
+        children, told = branches(given), fixed(given)
+        if children is None or len(children) != len(form.items) or (told is not None and told != form.fixed):
+            raise Unlike(form, _kind(given))
         for key, each in form.items:
-            taken(each, children[key], f"{where}[{key!r}]", tensors, numbers)
+            if key not in children:
+                raise Unlike(form, _kind(given))
+            try:
+                taken(each, children[key], tensors, numbers)
+            except Unlike as unlike:
+                unlike.keys.append(key)
+                raise
 
 
-def _check_tensor(form: OfTensor, x: Any, where: str) -> None:
+def _tensor(form: OfTensor, given: Any) -> Any:
+    if not isinstance(given, LEAVES):
+        raise Unlike(form, _kind(given))
+    x: Any = as_tensor(given) if isinstance(given, Buffer) else given
+    if isinstance(x, Tensor) and x.layout is form.layout:
+        return x
     try:
         dtype: Any = dtypes.dtype(x.dtype)
     except UnsupportedDType:  # an array of anything else
         dtype = x.dtype
     if dtype is not form.layout.dtype or tuple(x.shape) != form.layout.shape:
         sizes = ",".join(map(str, x.shape))
-        got = f"{dtype}[{sizes}]" if sizes else str(dtype)
-        raise Unlike(f"{where} must be {form}, got {got}")
+        raise Unlike(form, f"{dtype}[{sizes}]" if sizes else str(dtype))
+    return x
 
 
 def _kind(given: Any) -> str:
-    text = repr(given)
-    return f"{type(given).__name__} {text[:60]}" if len(text) <= 60 else type(given).__name__
+    """What was given, with its value where that is short."""
+    short = given is None or type(given) in KINDS or isinstance(given, (str, bool))
+    return f"{type(given).__name__} {given!r:.60}" if short else type(given).__name__
 
 
 def as_entered(form: Form, tree: Any) -> Form:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from operator import attrgetter, is_
 from typing import Any
@@ -71,21 +71,24 @@ class Signature:
             if name is None or name not in rest:
                 break
             given.append(rest.pop(name))
-        if len(given) != len(self.positional) or set(rest) != set(self.named):
-            named = f" and {', '.join(self.named)}" if self.named else ""
-            count = f"{len(self.positional)} argument{'' if len(self.positional) == 1 else 's'}"
-            raise Unlike(f"it takes {count}{named}, got {len(args)}{_and(kwargs)}")
+        if len(given) != len(self.positional) or rest.keys() != self.named.keys():
+            unlike = Unlike(_counted(len(self.positional), self.named), _counted(len(args), kwargs))
+            unlike.name = "what it is given"
+            raise unlike
         tensors: list[Any] = []
         numbers: list[Any] = []
-        for k, (form, x) in enumerate(zip(self.positional, given, strict=True)):
-            taken(form, x, self.names[k] or f"argument {k}", tensors, numbers)
-        for name, form in self.named.items():
-            taken(form, rest[name], name, tensors, numbers)
+        named = ((name, form, rest[name]) for name, form in self.named.items())
+        for name, form, x in (*zip(self.names, self.positional, given, strict=True), *named):
+            try:
+                taken(form, x, tensors, numbers)
+            except Unlike as unlike:
+                unlike.name = name or "an argument"
+                raise
         return tensors, numbers
 
 
-def _and(names: Mapping[str, Any]) -> str:
-    return f" and {', '.join(names)}" if names else ""
+def _counted(count: int, names: Iterable[str]) -> str:
+    return " and ".join([f"{count} argument{'' if count == 1 else 's'}", *names])
 
 
 @frozen(eq=False)
@@ -208,9 +211,8 @@ class SavedProgram:
         """The results; raises ShapeError where the file has no program for such arguments."""
         if not kwargs and not tracers and set(map(type, args)) == PLAIN:
             met = self._met.get(tuple(map(layout_of, args)))
-            executor = self.executor
-            if met is not None and all(x.buffer.executor is executor for x in args):
-                return met(args)
+            if met is not None:
+                return met(args)  # which refuses tensors of another executor
         return self._sorted_out(args, kwargs)
 
     def _sorted_out(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:

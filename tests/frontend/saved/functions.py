@@ -18,7 +18,7 @@ class Pair(NamedTuple):
 
 
 @hg.kernel
-def smoothed(x: hg.Array[hg.f32, 1], out: hg.Array[hg.f32, 1], amount: hg.f32):
+def smoothed(x: hg.Array[hg.f32, 1], out: hg.Array[hg.f32, 1], amount: hg.f32):  # pyright: ignore[reportInvalidTypeForm]
     i = hg.index(0)
     n = out.shape[0]
     if i > 0 and i < n - 1:

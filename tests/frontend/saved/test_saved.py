@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from hologram.backends import registry
 from hologram.foundation.dtypes import f64
 from hologram.frontend.tree import leaves, mapped
 from tests.frontend.jit.recipe_steps import Kind
-from tests.frontend.jit.recipes import arguments, recipes, run
+from tests.frontend.jit.recipes import Recipe, arguments, recipes, run
 from tests.frontend.saved.functions import CASES, Pair
 
 
@@ -67,11 +68,15 @@ def test_a_file_runs_on_other_backends(
                     assert ours == theirs
 
 
+def given(recipe: Recipe, skipped: set[int], *args: Any) -> Any:
+    return run(recipe, args, skipped)
+
+
 @pytest.mark.parametrize("kind", Kind)
 def test_random_functions(executor: hg.Executor, tmp_path: Path, kind: Kind) -> None:
     for recipe in recipes(kind, 40, 4):
         tensors, skipped = arguments(recipe, executor), set[int]()
-        jitted = hg.jit(lambda *args, recipe=recipe, skipped=skipped: run(recipe, args, skipped))
+        jitted: Any = hg.jit(partial(given, recipe, skipped))
         hg.save_program(tmp_path / "r.holo", jitted, *tensors)
         contiguous = [t.clone() for t in tensors]
         assert bits(hg.load(tmp_path / "r.holo", device=executor)(*tensors)) == bits(jitted(*contiguous)), (
@@ -148,12 +153,17 @@ def test_a_call_of_another_form_is_told_what_the_file_takes(executor: hg.Executo
         (({"x": 3.0}, 5, "flat"), r"pair\['x'\] must be f32\[3,4\], got float 3.0"),
         (({"x": x}, 6, "flat"), "size must be 5, got int 6"),  # whose value was asked for
         (({"x": x}, 5, "deep"), "mode must be 'flat', got str 'deep'"),
-        (({"x": x}, 5), "it takes 3 arguments, got 2"),
+        (({"x": x}, 5), "what it is given must be 3 arguments, got 2 arguments"),
     ):
         with pytest.raises(hg.ShapeError, match=f"f: {said}{takes}"):
             program(*args)
     with hg.Executor(backend="cpu") as other, pytest.raises(hg.ShapeError, match="it was loaded on"):
         program({"x": other.tensor(x.to_numpy())}, 5, "flat")
+    hg.save_program(tmp_path / "g.holo", lambda x: x + 1.0, x)
+    plain = hg.load(tmp_path / "g.holo", device=executor)
+    assert plain(x).shape == plain(x).shape  # looked up from now on
+    with hg.Executor(backend="cpu") as other, pytest.raises(hg.ShapeError, match="must belong to"):
+        plain(other.tensor(x.to_numpy()))
 
 
 def test_views_and_arrays_are_taken_and_donated_arguments_freed(
