@@ -199,13 +199,12 @@ class Line:
     def kind(self) -> str:
         return self.content["is"]
 
+    def place(self, field: str) -> tuple[str, int]:
+        """What errors call a field, or all of the line, and where that is."""
+        return f"line {self.number} ({self.kind[:40]}){', ' if field else ''}{field}", self.at
+
     def wrong(self, field: str, text: str) -> FormatError:
-        name = (
-            f"line {self.number} ({self.kind[:40]}), {field}"
-            if field
-            else f"line {self.number} ({self.kind[:40]})"
-        )
-        return self.file.wrong(name, self.at, text)
+        return self.file.wrong(*self.place(field), text)
 
     def take(self, field: str, kind: type | tuple[type, ...]) -> Any:
         """What a field holds, which must be of a kind."""

@@ -10,6 +10,7 @@ from typing import Any
 
 import hologram
 from hologram.foundation.errors import BufferFreed, ShapeError, TraceError
+from hologram.foundation.frozen import frozen
 from hologram.frontend.jit.compiled import Trace, traced
 from hologram.frontend.jit.jitted import Bound, Jitted
 from hologram.frontend.jit.number import TracedNumber, Unfit
@@ -77,44 +78,57 @@ def write_program(
 ) -> None:
     """Writes functions, each for the arguments of a call, as one: a call runs that which has its form."""
     file = Writing()
-    made = [(*_jitted(function), example) for function, example in cases]
-    first = made[0][0]
-    file.add("head", name=name or first.who, hologram=hologram.__version__, fast_math=first.fast_math)
+    made = [_case(*_jitted(function), example) for function, example in cases]
+    first = made[0]
+    jitted: Any = first.jitted
+    file.add("head", name=name or jitted.who, hologram=hologram.__version__, fast_math=jitted.fast_math)
     weights = Weights(file)
-    traces = [_trace(*each) for each in made]
-    for call, trace, _ in traces:
-        if call.executor is not traces[0][0].executor:
+    for case in made:
+        if case.call.executor is not first.call.executor:
             raise ShapeError("save_program: all tensors must belong to one executor")
-        weights.note(trace.captured)
-    operations = Operations(file, traces[0][0].executor.target)
-    for (jitted, _, example), (call, trace, asked) in zip(made, traces, strict=True):
-        _write_signature(file, operations, weights, jitted, example, call, trace, asked)
+        weights.note(case.trace.captured)
+    operations = Operations(file, first.call.executor.target)
+    for case in made:
+        _write_signature(file, operations, weights, case)
     file.write(path)
 
 
+@frozen(eq=False)
+class Case:
+    """A function in a call."""
+
+    jitted: Jitted
+    names: tuple[str | None, ...]  # of positional arguments, by which they may be given too
+    example: Arguments
+    call: Call
+    trace: Trace
+    asked: frozenset[int]  # numbers for whose values alone it was traced
+
+
 def _jitted(function: Any) -> tuple[Jitted, tuple[Any, ...]]:
-    """The function as hg.jit takes it, and what comes before its arguments."""
+    """The function as hg.jit takes it, and what comes before its arguments: of a method its instance."""
     if isinstance(function, Bound):
         jitted: Any = function.jitted
         return jitted, (function.instance,)
     return function if isinstance(function, Jitted) else Jitted(function), ()
 
 
-def _trace(jitted: Jitted, bound: tuple[Any, ...], example: Arguments) -> tuple[Call, Trace, dict[int, str]]:
-    """What a call is, what the function does in it, and the numbers that it asked for the values of."""
+def _case(jitted: Jitted, bound: tuple[Any, ...], example: Arguments) -> Case:
+    """Traces a function for a call."""
     args, kwargs = (mapped(x, _contiguous) for x in (example.args, example.kwargs))
     call = call_of(jitted.who, args, kwargs)
     if call.traced:
         raise TraceError("save_program: it is called while a function is traced; call it outside")
     function = partial(jitted.function, *bound) if bound else jitted.function
     donated = [k for argument in jitted.donate for k in _donated(args, argument - len(bound))]
+    fixed: frozenset[int] = frozenset()
     try:
-        fixed: Iterable[int] = ()
-        trace = traced(function, jitted.who, args, kwargs, call, donated, ())
+        trace = traced(function, jitted.who, args, kwargs, call, donated, fixed)
     except Unfit as unfit:
         fixed = unfit.numbers
-        trace = traced(function, jitted.who, args, kwargs, call, donated, unfit.numbers)
-    return call, trace, {**dict.fromkeys(fixed, ""), **trace.formulas.asked}
+        trace = traced(function, jitted.who, args, kwargs, call, donated, fixed)
+    names = _names(jitted.function, len(bound), len(args))
+    return Case(jitted, names, example, call, trace, fixed | trace.formulas.asked.keys())
 
 
 def _donated(args: Sequence[Any], argument: int) -> Iterable[int]:
@@ -154,22 +168,14 @@ class Weights:
         return self._lines[id(buffer)]
 
 
-def _write_signature(
-    file: Writing,
-    operations: Operations,
-    weights: Weights,
-    jitted: Jitted,
-    example: Arguments,
-    call: Call,
-    trace: Trace,
-    asked: dict[int, str],
-) -> None:
+def _write_signature(file: Writing, operations: Operations, weights: Weights, case: Case) -> None:
+    call, trace, example = case.call, case.trace, case.example
     tensors, numbers = iter(call.tensors), iter(enumerate(call.numbers))
 
     def argument(leaf: Any) -> Form:
         if is_number(leaf):
             place, known = next(numbers)
-            return OfNumber(known, place in asked)
+            return OfNumber(known, place in case.asked)
         if isinstance(leaf, LEAVES):
             return OfTensor(next(tensors).layout)
         return OfValue(_plain(leaf, "an argument"))
@@ -182,7 +188,7 @@ def _write_signature(
     file.add(
         "signature",
         graph=graph,
-        names=_names(jitted.function, len(positional)),
+        names=case.names,
         positional=positional,
         named=named,
         captured=captured,
@@ -215,15 +221,11 @@ def _plain(leaf: Any, what: str) -> Any:
     return leaf
 
 
-def _names(function: Callable[..., Any], count: int) -> list[str | None]:
-    """Of positional arguments the names by which they may be given too."""
+def _names(function: Callable[..., Any], first: int, count: int) -> tuple[str | None, ...]:
+    """Names of `count` positional parameters from the first on; None where one has none to be given by."""
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):  # of C
         parameters = []
-    names = [
-        p.name if p.kind is p.POSITIONAL_OR_KEYWORD else None
-        for p in parameters
-        if p.kind is not p.VAR_KEYWORD
-    ]
-    return [*names, *[None] * count][:count]
+    names = [p.name if p.kind is p.POSITIONAL_OR_KEYWORD else None for p in parameters[first:]]
+    return tuple([*names, *[None] * count][:count])

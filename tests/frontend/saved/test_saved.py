@@ -16,7 +16,9 @@ import pytest
 import hologram as hg
 from hologram.backends import registry
 from hologram.foundation.dtypes import f64
+from hologram.frontend.saved.operations import known
 from hologram.frontend.tree import leaves, mapped
+from hologram.opset.forms.operation import Operation
 from tests.frontend.jit.recipe_steps import Kind
 from tests.frontend.jit.recipes import Recipe, arguments, recipes, run
 from tests.frontend.saved.functions import CASES, Pair
@@ -95,6 +97,14 @@ with hg.Executor(backend=backend) as ex:
     np.save(out, program(np.arange(24, dtype=np.float32).reshape(4, 6) / 7).to_numpy())
 assert "hologram.frontend.jit.recorder" in sys.modules and program.dispatches() < 8
 """
+
+
+def test_every_operation_of_hologram_has_a_name_in_files() -> None:
+    named = known()
+    modules = [m for n, m in list(sys.modules.items()) if n.startswith("hologram.opset.")]
+    inner = [x for m in modules for x in vars(m).values() if isinstance(x, Operation)]
+    assert len(inner) > 200
+    assert [x for x in inner if named[x.name] is not x] == []
 
 
 def test_another_process_needs_neither_torch_nor_the_source(executor: hg.Executor, tmp_path: Path) -> None:
@@ -225,6 +235,23 @@ def test_a_device_without_a_dtype_refuses_it_by_name(
     monkeypatch.setattr(executor, "limits", limits)
     with pytest.raises(hg.UnsupportedDType, match=r"cast: .* has no f64"):
         hg.load(tmp_path / "f.holo", device=executor)
+
+
+class Layer:
+    def __init__(self, w: hg.Tensor) -> None:
+        self.w = w
+
+    @hg.jit
+    def __call__(self, x: Any, scale: float) -> Any:
+        return hg.relu(x @ self.w) * scale
+
+
+def test_a_method_is_saved_with_its_instance(executor: hg.Executor, tmp_path: Path) -> None:
+    layer, x = Layer(executor.ones((4, 2))), executor.ones((3, 4))
+    hg.save_program(tmp_path / "f.holo", layer.__call__, x, 2.0)
+    program = hg.load(tmp_path / "f.holo", device=executor)
+    assert program(x, scale=0.5).to_numpy().tolist() == [[2.0, 2.0]] * 3
+    assert str(program.signatures[0]) == "(x: f32[3,4], scale: float) -> f32[3,2]"
 
 
 def test_pairs_are_taken_as_the_tuples_that_a_file_gives(executor: hg.Executor, tmp_path: Path) -> None:
