@@ -115,7 +115,7 @@ def prod(x, *, axis=None, keepdims=False, dtype=None):
     return reduce_mul(x)
 
 
-_divided = replace(prod, gradient={})  # its rule follows from the expression
+_divided = replace(prod, name="prod_by_division", gradient={})  # its rule follows from the expression
 
 
 @row(types=types.same, dtypes=COMPUTED, reference=np.min, samples=reduction(special=True, empty=False), empty=False,

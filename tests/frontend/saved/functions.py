@@ -96,7 +96,7 @@ def derivatives(ex: hg.Executor) -> Case:
 
     def loss(x: Any) -> Any:
         last, _ = hg.scan(lambda c, _: (hg.softmax(hg.silu(c @ w), dim=-1), None), x, None, length=3)
-        return hg.rms_norm(last).sum() + hg.sum(hg.sin(x) ** 2)
+        return hg.rms_norm(last).sum() + hg.prod(last, axis=0).sum() + hg.sum(hg.sin(x) ** 2)
 
     return lambda x: (hg.grad(loss)(x), hg.grad(lambda y: hg.sum(hg.grad(loss)(y) * w[:3]))(x)), (
         ex.tensor(_array(3, 6)),
