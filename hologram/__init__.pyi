@@ -93,6 +93,7 @@ from hologram.frontend.numpy_names.statistics import (
     quantile as quantile,
 )
 from hologram.frontend.packed import Packed as Packed
+from hologram.frontend.saved.export import export_web as export_web
 from hologram.frontend.saved.saving import Arguments as Arguments, save_program as save_program
 from hologram.frontend.selection import (
     BackendType as BackendType, explain_selection as explain_selection,

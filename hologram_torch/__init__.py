@@ -17,14 +17,18 @@ from hologram_torch.loading import whole
 
 if TYPE_CHECKING:
     from hologram_torch import distributed, functional, nn, utils
-    from hologram_torch.compile.saving import save_compiled
+    from hologram_torch.compile.saving import export_web, save_compiled
     from hologram_torch.custom_operator import custom_op
 
-__all__ = ["custom_op", "distributed", "functional", "nn", "save_compiled", "utils"]
+__all__ = ["custom_op", "distributed", "export_web", "functional", "nn", "save_compiled", "utils"]
 
 
 # Functions that stand in a module of another name.
-FUNCTIONS = {"custom_op": "hologram_torch.custom_operator", "save_compiled": "hologram_torch.compile.saving"}
+FUNCTIONS = {
+    "custom_op": "hologram_torch.custom_operator",
+    "export_web": "hologram_torch.compile.saving",
+    "save_compiled": "hologram_torch.compile.saving",
+}
 
 
 def __getattr__(name: str) -> Any:

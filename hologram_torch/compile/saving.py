@@ -1,4 +1,4 @@
-"""`hologram_torch.save_compiled`: a module as a saved program, which runs without PyTorch.
+"""`hologram_torch.save_compiled` and `export_web`: a module as a saved program, or a page's, without PyTorch.
 
 torch.export takes the module apart into a graph, which is traced as one that torch.compile gives. Parameters and
 buffers are tensors that the traced function closes over, and so the weights of the file.
@@ -20,6 +20,7 @@ from torch.export.graph_signature import InputKind, OutputKind
 from torch.utils import _pytree as pytree
 
 from hologram.foundation.errors import TraceError
+from hologram.frontend.saved import export
 from hologram.frontend.saved.saving import Arguments, calls_of, write_program
 from hologram.frontend.tensor import Tensor
 from hologram.frontend.tree import branches
@@ -47,19 +48,29 @@ def save_compiled(path: str | os.PathLike[str], model: torch.nn.Module, *example
     Raises:
         TraceError: the module changes its buffers or arguments, or draws random numbers, as in training.
     """
+    write_program(path, [_exported(model, call) for call in calls_of(examples)], type(model).__name__)
+
+
+def export_web(path: str | os.PathLike[str], model: torch.nn.Module, *examples: Any) -> None:
+    """Writes what a module does, with its parameters and buffers, to a folder that a page runs; see hg.export_web.
+
+    It is exported as by save_compiled, and refused for the same reasons.
+    """
+    function, call = _exported(model, Arguments(*examples))
+    export.export_web(path, function, *call.args)
+
+
+def _exported(model: torch.nn.Module, call: Arguments) -> tuple[Callable[..., Any], Arguments]:
+    """The module as a function of hologram's tensors, and the arguments of a call as such."""
     device = _device(model)
     if not any(p.device.type == "hologram" for p in (*model.parameters(), *model.buffers())):
         model = copy.deepcopy(model).to(device)
-    cases = []
-    for call in calls_of(examples):
-        args, kwargs = pytree.tree_map_only(torch.Tensor, lambda x: x.to(device), (call.args, call.kwargs))
-        with torch.no_grad(), warnings.catch_warnings():
-            warnings.simplefilter("ignore", FutureWarning)  # PyTorch's, of its own parts
-            exported = torch.export.export(model, args, kwargs).run_decompositions(DECOMPOSITIONS)
-        function = _function(exported, model, device.index, list(kwargs))
-        given, named = pytree.tree_map_only(torch.Tensor, _given, (args, kwargs))
-        cases.append((function, Arguments(*given, **named)))
-    write_program(path, cases, type(model).__name__)
+    args, kwargs = pytree.tree_map_only(torch.Tensor, lambda x: x.to(device), (call.args, call.kwargs))
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # PyTorch's, of its own parts
+        exported = torch.export.export(model, args, kwargs).run_decompositions(DECOMPOSITIONS)
+    given, named = pytree.tree_map_only(torch.Tensor, _given, (args, kwargs))
+    return _function(exported, model, device.index, list(kwargs)), Arguments(*given, **named)
 
 
 def _device(model: torch.nn.Module) -> torch.device:

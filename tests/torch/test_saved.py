@@ -16,6 +16,7 @@ from torch import nn  # noqa: E402
 
 import hologram as hg  # noqa: E402
 import hologram_torch  # noqa: E402
+from tests.frontend.saved.pages import browsed, needs_browser, with_arguments  # noqa: E402
 
 AXPY = """program axpy rank 1 reduced 0
 buffer x : f32 read
@@ -162,3 +163,20 @@ def test_a_process_without_pytorch(executor: hg.Executor, tmp_path: Path) -> Non
     names = (tmp_path / "m.holo", executor.backend, tmp_path / "x.npy", tmp_path / "y.npy")
     subprocess.run([sys.executable, "-c", SCRIPT, *map(str, names)], check=True, timeout=120)
     np.testing.assert_allclose(np.load(tmp_path / "y.npy"), host(module(x)), rtol=1e-4, atol=1e-5)
+
+
+@needs_browser
+def test_modules_in_a_page(tmp_path: Path) -> None:
+    torch.manual_seed(3)
+    site, wanted = tmp_path / "site", {}
+    for model in (convolutional, attentive, embedded):
+        module, args = model()
+        hologram_torch.export_web(site / model.__name__, module.eval(), *args)
+        with hg.Executor(backend="cpu") as ex:
+            with_arguments(site / model.__name__, [ex.tensor(x.numpy()) for x in args])
+        wanted[model.__name__] = host(module(*args))
+    posted = browsed(site, list(wanted), tmp_path / "profile")
+    for name, theirs in wanted.items():
+        assert f"{name}/error" not in posted, posted[f"{name}/error"]
+        found = np.frombuffer(posted[f"{name}/result"], np.float32).reshape(theirs.shape)
+        np.testing.assert_allclose(found, theirs, rtol=1e-4, atol=1e-5)

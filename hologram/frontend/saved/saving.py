@@ -78,9 +78,9 @@ def write_program(
 ) -> None:
     """Writes functions, each for the arguments of a call, as one: a call runs that which has its form."""
     file = Writing()
-    made = [_case(*_jitted(function), example) for function, example in cases]
+    made = [case_of(function, example) for function, example in cases]
     first = made[0]
-    jitted: Any = first.jitted
+    jitted = first.jitted
     file.add("head", name=name or jitted.who, hologram=hologram.__version__, fast_math=jitted.fast_math)
     weights = Weights(file)
     for case in made:
@@ -97,7 +97,7 @@ def write_program(
 class Case:
     """A function in a call."""
 
-    jitted: Jitted
+    jitted: Any  # of Jitted, which is a method where a class has it
     names: tuple[str | None, ...]  # of positional arguments, by which they may be given too
     example: Arguments
     call: Call
@@ -113,8 +113,9 @@ def _jitted(function: Any) -> tuple[Jitted, tuple[Any, ...]]:
     return function if isinstance(function, Jitted) else Jitted(function), ()
 
 
-def _case(jitted: Jitted, bound: tuple[Any, ...], example: Arguments) -> Case:
+def case_of(traceable: Any, example: Arguments) -> Case:
     """Traces a function for a call."""
+    jitted, bound = _jitted(traceable)
     args, kwargs = (mapped(x, _contiguous) for x in (example.args, example.kwargs))
     call = call_of(jitted.who, args, kwargs)
     if call.traced:

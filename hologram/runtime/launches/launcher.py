@@ -16,6 +16,7 @@ from hologram.foundation.frozen import frozen
 from hologram.machine.choices import Choices, untuned
 from hologram.machine.device import Device
 from hologram.machine.kernel import Area, Call, Draft, Launch, Prepared, Repetition
+from hologram.machine.limits import Limits
 from hologram.machine.plan import Given, Plan, Step
 from hologram.runtime.launches.observer import Observer, subject
 from hologram.runtime.launches.validation import fitted
@@ -188,10 +189,7 @@ class Launches:
 
         Raises UnsupportedDType for a scalar that its dtype cannot hold.
         """
-        plan = Plan(tuple(map(_checked, plan.steps)), plan.scratch)
-        plan = pipeline.planned(plan, operands, self.device.limits)
-        plan = Plan(tuple(map(_formed, plan.steps)), plan.scratch)
-        return ways.measured(plan, self.device.limits, self.choices)
+        return ways.measured(settled(plan, operands, self.device.limits), self.device.limits, self.choices)
 
     def structure(
         self, plan: Plan, sizes: Sizes, kinds: Sequence[Any] = (), values: tuple[int, ...] = ()
@@ -309,6 +307,13 @@ def _watched(
         for observer in observers:
             call = observer.observed(what, call)
         call()
+
+
+def settled(plan: Plan, operands: int, limits: Limits) -> Plan:
+    """A plan as devices of these limits run it; `operands` counts inputs and outputs."""
+    plan = Plan(tuple(map(_checked, plan.steps)), plan.scratch)
+    plan = pipeline.planned(plan, operands, limits)
+    return Plan(tuple(map(_formed, plan.steps)), plan.scratch)
 
 
 def _checked(step: Step) -> Step:

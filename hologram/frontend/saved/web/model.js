@@ -1,0 +1,170 @@
+// A function that hologram exported, run by WebGPU: `const model = await load("folder/"); await model.run({x})`.
+
+const FORMAT = 1;
+
+/** Loads the folder at a URL; `progress(loaded, total)` hears of the weights' bytes. Throws an Error that says why not. */
+export async function load(url, { progress = () => {}, device } = {}) {
+  const folder = new URL(url.endsWith("/") ? url : `${url}/`, globalThis.location?.href);
+  const program = await (await fetched(new URL("program.json", folder))).json();
+  if (program.format !== FORMAT) {
+    throw new Error(`${folder}program.json: format ${FORMAT} is needed, got ${program.format}: export it anew`);
+  }
+  device ??= await opened(program);
+  const texts = await Promise.all(
+    program.shaders.map(async (name) => (await fetched(new URL(name, folder))).text()),
+  );
+  const weights = await downloaded(new URL("weights.bin", folder), program, progress);
+  return await Model.made(device, program, texts, weights);
+}
+
+async function fetched(url) {
+  const response = await fetch(url);
+  if (!response.ok) throw new Error(`${url}: ${response.status} ${response.statusText}`);
+  return response;
+}
+
+async function opened(program) {
+  if (!globalThis.navigator?.gpu) throw new Error("this browser has no WebGPU, or the page is not from https");
+  const adapter = await navigator.gpu.requestAdapter();
+  if (!adapter) throw new Error("this machine has no adapter for WebGPU");
+  const requiredLimits = {};
+  for (const [name, wanted] of Object.entries(program.limits)) {
+    if (wanted > adapter.limits[name]) {
+      throw new Error(`this adapter has ${name} ${adapter.limits[name]}, the program needs ${wanted}`);
+    }
+    requiredLimits[name] = wanted;
+  }
+  return adapter.requestDevice({ requiredLimits });
+}
+
+async function downloaded(url, program, progress) {
+  const total = program.weightsBytes;
+  const bytes = new Uint8Array(total);
+  if (!total) return bytes;
+  let loaded = 0;
+  const reader = (await fetched(url)).body.getReader();
+  for (let part = await reader.read(); !part.done; part = await reader.read()) {
+    if (loaded + part.value.length > total) throw new Error(`${url}: ${total} bytes are needed, there are more`);
+    bytes.set(part.value, loaded);
+    progress((loaded += part.value.length), total);
+  }
+  if (loaded !== total) throw new Error(`${url}: ${total} bytes are needed, got ${loaded}`);
+  if (globalThis.crypto?.subtle) {
+    const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
+    const hex = Array.from(digest, (b) => b.toString(16).padStart(2, "0")).join("");
+    if (hex !== program.weightsSha256) throw new Error(`${url}: its checksum is another: it was changed`);
+  }
+  return bytes;
+}
+
+/** A program on a device. `inputs` and `outputs` say what `run` takes and gives: names, dtypes, shapes. */
+export class Model {
+  static async made(device, program, texts, weights) {
+    const model = new Model();
+    Object.assign(model, { device, name: program.name, inputs: program.inputs, outputs: program.outputs });
+    const { STORAGE, COPY_DST, COPY_SRC, UNIFORM, MAP_READ } = GPUBufferUsage;
+    model.buffers = program.buffers.map((size) =>
+      device.createBuffer({ size, usage: STORAGE | COPY_DST | COPY_SRC }),
+    );
+    for (const { buffer, at, bytes } of program.weights) {
+      device.queue.writeBuffer(model.buffers[buffer], 0, weights, at, bytes);
+    }
+    const layouts = new Map(); // of bind groups, by how buffers are bound
+    const layoutOf = (step) => {
+      const types = [...step.writable.map((w) => (w ? "storage" : "read-only-storage"))];
+      if (step.parameters) types.push("uniform");
+      const key = types.join();
+      if (!layouts.has(key)) {
+        const entries = types.map((type, binding) => ({ binding, visibility: GPUShaderStage.COMPUTE, buffer: { type } }));
+        layouts.set(key, device.createBindGroupLayout({ entries }));
+      }
+      return layouts.get(key);
+    };
+    const pipelines = new Map();
+    model.steps = await Promise.all(
+      program.steps.map(async (step) => {
+        const layout = layoutOf(step);
+        const key = `${step.shader} ${step.writable}`;
+        if (!pipelines.has(key)) {
+          const module = device.createShaderModule({ code: texts[step.shader] });
+          const bindGroupLayouts = [layout];
+          pipelines.set(
+            key,
+            device.createComputePipelineAsync({
+              layout: device.createPipelineLayout({ bindGroupLayouts }),
+              compute: { module, entryPoint: step.entry },
+            }),
+          );
+        }
+        const entries = step.bindings.map(([buffer, offset, size], binding) => ({
+          binding,
+          resource: { buffer: model.buffers[buffer], offset, size },
+        }));
+        if (step.parameters) {
+          const words = new Uint32Array(step.parameters);
+          const buffer = device.createBuffer({ size: Math.ceil(words.byteLength / 16) * 16, usage: UNIFORM | COPY_DST });
+          device.queue.writeBuffer(buffer, 0, words);
+          entries.push({ binding: entries.length, resource: { buffer } });
+        }
+        const group = device.createBindGroup({ layout, entries });
+        return { pipeline: await pipelines.get(key), group, groups: step.groups };
+      }),
+    );
+    model.readers = program.outputs.map(({ bytes }) =>
+      device.createBuffer({ size: padded(bytes), usage: MAP_READ | COPY_DST }),
+    );
+    model.last = Promise.resolve();
+    return model;
+  }
+
+  /** The outputs, by name, for typed arrays by the names of the inputs. Calls run one after the other. */
+  async run(given) {
+    const call = this.last.then(() => this.#run(given));
+    this.last = call.catch(() => {});
+    return call;
+  }
+
+  async #run(given) {
+    const { device } = this;
+    for (const { name, dtype, shape, bytes, buffer } of this.inputs) {
+      const array = given[name];
+      const kind = ARRAYS[dtype];
+      if (!(array instanceof kind) || array.byteLength !== bytes) {
+        const got = array === undefined ? "nothing" : `${array.constructor.name} of ${array.length}`;
+        throw new Error(`${this.name}: ${name} must be a ${kind.name} of [${shape}], got ${got}`);
+      }
+      const data = new Uint8Array(padded(bytes));
+      data.set(new Uint8Array(array.buffer, array.byteOffset, bytes));
+      device.queue.writeBuffer(this.buffers[buffer], 0, data);
+    }
+    const encoder = device.createCommandEncoder();
+    const pass = encoder.beginComputePass();
+    for (const { pipeline, group, groups } of this.steps) {
+      pass.setPipeline(pipeline);
+      pass.setBindGroup(0, group);
+      pass.dispatchWorkgroups(...groups);
+    }
+    pass.end();
+    this.outputs.forEach(({ buffer, bytes }, k) => {
+      encoder.copyBufferToBuffer(this.buffers[buffer], 0, this.readers[k], 0, padded(bytes));
+    });
+    device.queue.submit([encoder.finish()]);
+    const results = {};
+    for (const [k, { name, dtype, bytes }] of this.outputs.entries()) {
+      const reader = this.readers[k];
+      await reader.mapAsync(GPUMapMode.READ);
+      results[name] = new ARRAYS[dtype](reader.getMappedRange().slice(0, bytes));
+      reader.unmap();
+    }
+    return results;
+  }
+}
+
+const padded = (bytes) => Math.max(16, Math.ceil(bytes / 16) * 16);
+
+// What holds the elements of a dtype; floats of 16 bits as their bits, complex numbers as pairs.
+const ARRAYS = {
+  f32: Float32Array, f16: Uint16Array, bf16: Uint16Array, c64: Float32Array, bool: Uint8Array,
+  i8: Int8Array, i16: Int16Array, i32: Int32Array, i64: BigInt64Array,
+  u8: Uint8Array, u16: Uint16Array, u32: Uint32Array, u64: BigUint64Array,
+};

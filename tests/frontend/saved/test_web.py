@@ -1,0 +1,94 @@
+"""Exported folders in a browser: pages compute what the functions do, and say what is wrong with a download."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import hologram as hg
+from hologram.frontend.tree import leaves
+from tests.frontend.saved import functions
+from tests.frontend.saved.pages import browsed, needs_browser, with_arguments
+
+CASES = (
+    functions.perceptron,
+    functions.packed,
+    functions.written,
+    functions.complex_numbers,
+    functions.random,
+)
+
+
+@pytest.fixture(scope="module")
+def ex() -> Iterator[hg.Executor]:
+    with hg.Executor(backend="cpu") as executor:
+        yield executor
+
+
+@needs_browser
+def test_pages_compute_what_functions_do(ex: hg.Executor, tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    programs, wanted = {}, {}
+    for case in CASES:
+        function, args = case(ex)
+        hg.export_web(site / case.__name__, function, *args)
+        programs[case.__name__] = with_arguments(site / case.__name__, args)
+        results = hg.jit(function)(*args)
+        wanted[case.__name__] = [x.to_numpy() for x in leaves(results) if isinstance(x, hg.Tensor)]
+    bad = {
+        "short": "bytes are needed, got",
+        "changed": "its checksum is another",
+        "later": "format 1 is needed, got 2",
+    }
+    for name in bad:
+        shutil.copytree(site / "perceptron", site / name)
+    weights = (site / "perceptron" / "weights.bin").read_bytes()
+    (site / "short" / "weights.bin").write_bytes(weights[:-5])
+    (site / "changed" / "weights.bin").write_bytes(bytes([weights[0] ^ 1]) + weights[1:])
+    (site / "later" / "program.json").write_text(json.dumps(programs["perceptron"] | {"format": 2}))
+    posted = browsed(site, [*programs, *bad, "missing"], tmp_path / "profile")
+    for name, program in programs.items():
+        assert f"{name}/error" not in posted, posted[f"{name}/error"]
+        assert b"got nothing" in posted[f"{name}/without"]
+        for described, host in zip(program["outputs"], wanted[name], strict=True):
+            assert tuple(described["shape"]) == host.shape
+            found = np.frombuffer(posted[f"{name}/{described['name']}"], host.dtype).reshape(host.shape)
+            atol = 2e-4 * float(np.abs(host.astype(np.float64)).max(initial=1.0))
+            np.testing.assert_allclose(found, host, rtol=2e-5, atol=atol, err_msg=name)
+    for name, said in bad.items():
+        assert said in posted[f"{name}/error"].decode()
+    assert "404" in posted["missing/error"].decode()
+
+
+def test_what_a_folder_holds(ex: hg.Executor, tmp_path: Path) -> None:
+    w = ex.ones((8, 4))
+    hg.export_web(
+        tmp_path / "m",
+        lambda x, other: {"y": (x["a"] @ w, other[0].T, "fixed")},
+        {"a": ex.ones((3, 8))},
+        [ex.ones((2, 5))],
+    )
+    program = json.loads((tmp_path / "m" / "program.json").read_text())
+    assert [(x["name"], x["shape"]) for x in program["inputs"]] == [("x.a", [3, 8]), ("other.0", [2, 5])]
+    assert [(x["name"], x["shape"]) for x in program["outputs"]] == [("y.0", [3, 4]), ("y.1", [5, 2])]
+    assert program["weightsBytes"] == (tmp_path / "m" / "weights.bin").stat().st_size == 128
+    text = "".join((tmp_path / "m" / name).read_text() for name in program["shaders"])
+    assert "enable" not in text  # what not every browser has
+    assert "var<immediate>" not in text
+    assert {"model.js", "model.d.ts"} <= {p.name for p in (tmp_path / "m").iterdir()}
+
+
+def test_what_no_page_runs_is_refused(ex: hg.Executor, tmp_path: Path) -> None:
+    x = ex.ones((3,))
+    with pytest.raises(hg.TraceError, match="has a number of the call: give it as an array"):
+        hg.export_web(tmp_path / "m", lambda x, n: x * n, x, 2.0)
+    with pytest.raises(hg.TraceError, match="has a loop or a choice"):
+        hg.export_web(tmp_path / "m", lambda x: hg.scan(lambda c, _: (c + 1.0, c), x, None, length=3), x)
+    with pytest.raises(hg.UnsupportedDType, match="f64"):
+        hg.export_web(tmp_path / "m", lambda x: x.astype("f64") * 2.0, x)
+    assert not (tmp_path / "m").exists()
