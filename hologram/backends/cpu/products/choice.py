@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from hologram.backends.cpu.image import Piece
 from hologram.backends.cpu.kernel import Host
 from hologram.backends.cpu.products.blas import loaded_library
@@ -15,15 +17,15 @@ _FEW, _LONG = 8, 64  # rows, and elements along k, from which on a dot product b
 def is_own(product: Product, host: Host) -> bool:
     """Whether a product of f32 or f64 goes to our own code, which is the faster (docs/design/cpu.md).
 
-    That is so for few rows of operands that lie along k, and for all but vectors and small matrices across k where
-    BLAS, which goes by names of processors, takes one for less than it is.
+    That is so for few rows of operands that lie along k, and for more rows where BLAS, which goes by names of
+    processors, takes one for less than it is, or cannot be called in a launch. Accelerate has units for matrices.
     """
-    library = loaded_library()
-    if library is None or product.is_symmetric:
+    if product.is_symmetric or sys.platform == "darwin":
         return False
     m, n, k = product.sizes
     if min(m, n) > _FEW:
-        return library.vector_bits < host.engine().vector_bits
+        library = loaded_library()
+        return library is None or library.vector_bits < host.engine().vector_bits
     return min(m, n) > 1 and k >= _LONG and reads_along_k(product)
 
 

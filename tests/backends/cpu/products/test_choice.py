@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from typing import Any
 
@@ -19,14 +20,21 @@ from tests.backends.cpu.llvm.launching import device
 from tests.backends.cpu.products.test_tiles import compute
 
 
-@pytest.fixture(params=[128, 256, 512, 1024], ids="{} bits".format)
+@pytest.fixture(params=[0, 128, 256, 512, 1024], ids="{} bits".format)
 def bits(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
-    """The vectors of a BLAS, from narrower than any processor's to wider."""
+    """The vectors of a BLAS, from narrower than any processor's to wider; 0 where there is none to call."""
     library: Any = loaded_library()
-    if library is None:
+    if library is None and request.param:
         pytest.skip("NumPy's BLAS is not an OpenBLAS that can be called here")
-    monkeypatch.setattr(choice, "loaded_library", lambda: replace(library, vector_bits=request.param))
+    found = replace(library, vector_bits=request.param) if request.param else None
+    monkeypatch.setattr(choice, "loaded_library", lambda: found)
+    monkeypatch.setattr(sys, "platform", "linux")
     return request.param
+
+
+def test_accelerate_keeps_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert not any(choice.is_own(product(m, 300, 500), device()._host) for m in (1, 4, 100))
 
 
 def product(m: int, n: int, k: int, *, along_k: bool = True, dtype: Any = np.float32) -> Product:
