@@ -6,11 +6,16 @@ BACKEND ?= auto
 # The suite's operations on backends whose hardware is emulated: one test in EVERY, as clang compiles each kernel.
 EVERY   ?= 16
 ifeq ($(shell uname -s),Linux)
-EMULATED = $(BIN)/pytest -n 2 --dist worksteal --whole --backend cuda-emulated --backend metal-emulated --every $(EVERY) tests/test_ops.py
+EMULATED = $(TESTS) --whole --backend cuda-emulated --backend metal-emulated --every $(EVERY) tests/test_ops.py
 endif
+# Half of the suite's time is compilers. Most of it does without optimising; what is about optimised code, and the
+# documents, run as users have them, and one operation in 4 runs again so.
+TESTS       = $(BIN)/pytest -n 2 --dist worksteal
+AS_USERS    = tests/backends/cpu tests/test_documents.py
+UNOPTIMISED = HOLOGRAM_CPU_OPTIMISE=0 GALLIVM_PERF=nopt $(TESTS) $(AS_USERS:%=--ignore=%)
 # The same on other drivers of WebGPU: SwiftShader (Debian's chromium brings it), and one that lacks all that one may lack.
 SWIFTSHADER ?= /usr/lib/chromium/vk_swiftshader_icd.json
-OTHER_DRIVER = $(BIN)/pytest -n 2 --dist worksteal --whole --backend webgpu --every $(EVERY) tests/test_ops.py
+OTHER_DRIVER = $(TESTS) --whole --backend webgpu --every $(EVERY) tests/test_ops.py
 
 # Empty is unset: tests start many interpreters, which would compile what they import again and again.
 export PYTHONDONTWRITEBYTECODE :=
@@ -27,7 +32,9 @@ demo: $(VENV)/demo ## an image pipeline and a trained classifier on the best bac
 test: $(VENV)/test ## everything that CI runs: lint, types, import rules, and tests on every backend here
 	@sh requirements/system.sh
 	$(MAKE) --no-print-directory check
-	$(BIN)/pytest -n 2 --dist worksteal
+	$(UNOPTIMISED)
+	$(TESTS) $(AS_USERS)
+	$(TESTS) --every 4 tests/test_ops.py tests/test_random_programs.py
 	$(EMULATED)
 	@$(MAKE) --no-print-directory drivers EVERY=48
 

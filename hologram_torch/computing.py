@@ -9,7 +9,7 @@ from hologram_torch.loading import whole
 whole.open()  # what follows changes what stood behind the doors
 
 from hologram_torch import aten, autocast, flexible, module  # noqa: E402
-from hologram_torch.device import current, generator, streams  # noqa: E402
+from hologram_torch.device import current, generator, profiling, streams  # noqa: E402
 from hologram_torch.door import door  # noqa: E402
 from hologram_torch.fallback import unknown  # noqa: E402
 from hologram_torch.tensors import interchange, storages  # noqa: E402
@@ -23,6 +23,7 @@ for _class in (generator.Generator, streams.Stream, streams.Event):
 storages.settle()
 interchange.settle()
 flexible.settle()
+profiling.settle()
 keep_parameters()
 door.become(module)
 if torch.distributed.is_available():

@@ -155,6 +155,13 @@ class Config:
         "names of LLVM's features, or how they begin, with commas between",
         "instructions that the CPU backend's code does without, to test what other processors run: avx512,avxvnni",
     )
+    cpu_optimise = Knob(
+        "HOLOGRAM_CPU_OPTIMISE",
+        _flag,
+        lambda: True,
+        "0 or 1",
+        "whether LLVM optimises the CPU backend's code; 0 compiles in a tenth of the time what runs many times slower",
+    )
     debug = Knob(
         "HOLOGRAM_DEBUG",
         _within(0, 5),

@@ -65,6 +65,7 @@ class Profile:
         self.executor = executor
         self.clock: Clock | None = None
         self.launches: tuple[LaunchTime, ...] = ()
+        self.began_ns = 0  # by time.perf_counter_ns
         self.duration_ns = 0  # from enter to the end of the last launch
         self._calls: list[_Call] = []
 
@@ -77,7 +78,7 @@ class Profile:
         self.clock = self._timeline.clock
         self._calls = []
         self.launches = ()
-        self._began_ns = time.perf_counter_ns()
+        self.began_ns = time.perf_counter_ns()
         self.executor.bound.watch(self)
         return self
 
@@ -142,14 +143,14 @@ class Profile:
         starts, ends = times[::2], times[1::2]
         # The clocks are aligned to some microseconds; what is certain is that nothing runs before it is enqueued.
         late = max((c.enqueued_ns - s for c, s in zip(calls, starts, strict=True)), default=0)
-        shift = max(late, 0) - self._began_ns
+        shift = max(late, 0) - self.began_ns
         threads = {ident: n for n, ident in enumerate(dict.fromkeys(c.thread for c in calls))}
         self.launches = tuple(
             LaunchTime(
                 call.subject,
                 threads[call.thread],
-                call.enqueued_ns - self._began_ns,
-                call.returned_ns - self._began_ns,
+                call.enqueued_ns - self.began_ns,
+                call.returned_ns - self.began_ns,
                 start + shift,
                 end + shift,
             )

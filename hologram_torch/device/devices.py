@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -50,6 +51,7 @@ class Devices:
         self._executors: list[Executor | None] = []
         self._numbers: dict[Any, int] = {}  # of executors
         self.currents = _Currents()
+        self.on_opening: list[Callable[[Executor], None]] = []  # who is told of each executor
 
     # Which there are.
 
@@ -158,7 +160,9 @@ class Devices:
                 raise RuntimeError(f"hologram:{index}: {error}") from error
             self._executors[index] = executor
             self._numbers[executor] = index
-            return executor
+        for told in self.on_opening:
+            told(executor)
+        return executor
 
     def number(self, executor: Any) -> int:
         """The number of the device that an executor computes on."""

@@ -95,6 +95,17 @@ def test_code_runs_however_far_from_what_it_calls() -> None:
     subprocess.run([sys.executable, __file__], check=True, timeout=60)
 
 
+def test_code_that_is_not_optimised_is_kept_apart(folder: Path, monkeypatch) -> None:
+    engine = shared_engine()
+    made = {}
+    for flag in ("1", "0"):
+        monkeypatch.setenv("HOLOGRAM_CPU_OPTIMISE", flag)
+        assert [kept(engine), kept(engine)] == [1, 0]
+        made[flag] = engine.compile("roots", OUTSIDE)
+        assert roots(engine.load(made[flag], ("roots",))) == [1.0, 2.0, 3.0, 4.0]
+    assert made["0"] != made["1"]
+
+
 def test_a_function_that_is_not_there_is_no_address() -> None:
     engine = shared_engine()
     with pytest.raises(ValueError, match="must have"):

@@ -25,7 +25,7 @@ class Code:
 class Engine:
     """Compiles modules, and loads what was compiled before; one lock, since LLVM's context is shared.
 
-    `target` names what machine code is for and by which LLVM: another one's code must not be loaded.
+    `target` names what machine code is for and by which LLVM. HOLOGRAM_CPU_OPTIMISE is asked for each module.
     """
 
     def __init__(self) -> None:
@@ -56,12 +56,18 @@ class Engine:
         version = ".".join(map(str, llvm.llvm_version_info))
         self.target = f"LLVM {version} {llvm.get_process_triple()} {self.cpu} {self._flags}"
 
+    @property
+    def made_for(self) -> str:
+        """The target, and how its code is made now: what another one's made must not be loaded."""
+        return self.target if config.cpu_optimise else f"{self.target} unoptimised"
+
     def _machine(self) -> Any:
         target = self._llvm.Target.from_default_triple()
-        return target.create_target_machine(cpu=self.cpu, features=self._flags, opt=3, jit=True)
+        level = 3 if config.cpu_optimise else 0
+        return target.create_target_machine(cpu=self.cpu, features=self._flags, opt=level, jit=True)
 
     def optimise(self, name: str, text: str) -> tuple[Any, Any]:
-        """The module after LLVM's passes, and the machine it is for."""
+        """The module after LLVM's passes, and the machine that it is for."""
         llvm = self._llvm
         try:
             module = llvm.parse_assembly(text)
@@ -71,6 +77,8 @@ class Engine:
         machine = self._machine()
         module.triple = machine.triple
         module.data_layout = str(machine.target_data)
+        if not config.cpu_optimise:
+            return module, machine
         # Level 3 would copy every loop around rows for the case that these are empty.
         options = llvm.create_pipeline_tuning_options(speed_level=2)
         options.loop_vectorization = True

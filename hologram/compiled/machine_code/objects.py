@@ -33,7 +33,7 @@ def kept_code(
         return json.dumps(functions).encode() + b"\n" + engine.compile(name, text)
 
     return kept(
-        folder, store.key(identity, engine.target), compiled, lambda content: _loaded(engine, content)
+        folder, store.key(identity, engine.made_for), compiled, lambda content: _loaded(engine, content)
     )
 
 

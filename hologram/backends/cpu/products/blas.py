@@ -35,6 +35,8 @@ define internal %size @size(i64 %x) alwaysinline {{
   {narrowed}
 }}
 """
+# Of OpenBLAS's names of processors, those whose code uses AVX-512. It took a Zen 5 for a Haswell in 2026.
+_CORES_OF_512_BITS = (b"skylakex", b"cooperlake", b"sapphirerapids")
 _FUNCTIONS = ("matrices", "vectors", "enter", "leave")
 _LETTERS = {"float32": ("s", "float"), "float64": ("d", "double")}
 
@@ -45,6 +47,7 @@ class Library:
 
     addresses: dict[str, int]
     integer_bits: int
+    vector_bits: int  # of the code that it takes here
     owner: Any
 
 
@@ -64,7 +67,9 @@ def loaded_library() -> Library | None:
 
 def _described(library: Any, name: str) -> Library | None:
     try:
-        config, parallel = (library[name.format(f"openblas_get_{x}")] for x in ("config", "parallel"))
+        config, parallel, core = (
+            library[name.format(f"openblas_get_{x}")] for x in ("config", "parallel", "corename")
+        )
         functions = {
             f: library[name.format(f)]
             for f in (
@@ -76,9 +81,10 @@ def _described(library: Any, name: str) -> Library | None:
         return None
     if parallel() > _PTHREADS:
         return None
-    config.restype = ctypes.c_char_p
+    config.restype = core.restype = ctypes.c_char_p
     addresses = {f: ctypes.cast(found, ctypes.c_void_p).value or 0 for f, found in functions.items()}
-    return Library(addresses, 64 if b"USE64BITINT" in config() else 32, library)
+    integer_bits = 64 if b"USE64BITINT" in config() else 32
+    return Library(addresses, integer_bits, 512 if core().lower() in _CORES_OF_512_BITS else 256, library)
 
 
 @frozen

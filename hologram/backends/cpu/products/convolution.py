@@ -179,7 +179,7 @@ def pieces_of(
     """
     engine = host.engine()
     code = _code(engine, work.x.dtype, work.stored)
-    width = panels.panel_columns(engine.vector_bits) * f32.itemsize // (8 if work.x.dtype == f64 else 4)
+    width = panels.panel_columns(work.x.dtype, engine.vector_bits)
     each_ns = work.x.count * work.area * work.taps * work.channels * work.groups * _MULTIPLY_NS
     slices = max(1, min(int(each_ns / _SHORTEST_NS), host.threads * _SLICES))
     cut = (

@@ -10,6 +10,11 @@ from hologram.foundation.dtypes import DType, f32, f64
 _TURN = 8  # rows and columns that are transposed in registers
 
 
+def added_as(dtype: DType) -> DType:
+    """What products of a floating dtype are added up as."""
+    return f64 if dtype == f64 else f32
+
+
 def _splat(count: int, type_: str, value: str) -> str:
     return f"<{', '.join([f'{type_} {value}'] * count)}>"
 
@@ -19,7 +24,7 @@ class Packing:
 
     def __init__(self, dtype: DType, stored: DType, vector_bits: int) -> None:
         self._dtype, self._stored = dtype, stored
-        self._sum = f64 if dtype == f64 else f32
+        self._sum = added_as(dtype)
         self._size, self._lanes = self._sum.itemsize, vector_bits // self._sum.bits
         self._number = register_type(self._sum)
         self._vector = f"<{self._lanes} x {self._number}>"

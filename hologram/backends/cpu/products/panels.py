@@ -1,14 +1,14 @@
-"""Code for products of 16-bit floats: operands become f32 where they are packed, panel by panel, or in registers.
+"""Code for products of our own: operands are packed panel by panel, or read as they lie; 16-bit floats become f32.
 
 Two steps, of which a launch takes one:
 
 - `dots`, for few rows of operands that both lie along k: each result is a dot product; four columns are read together
   and the rows in turns, so that b comes from memory once. Nothing is packed.
 - `blocks`, for all else, as Goto and van de Geijn cut products ("Anatomy of High-Performance Matrix Multiplication",
-  2008): a block of a, and of b one panel after the other, are written as f32 into the launch's room, where they stay in
-  the caches; MICRO_ROWS rows times two vectors are added up in registers, and rounded once, when all of k is in.
+  2008): a block of a, and of b one panel after the other, are written into the launch's room, where they stay in the
+  caches; MICRO_ROWS rows times two vectors are added up in registers, and rounded once, when all of k is in.
 
-Sums are f32 throughout. A word of the launch for each line of `WORDS`.
+Sums are f64 for operands of that, else f32. A word of the launch for each line of `WORDS`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from hologram.backends.cpu.llvm.writer import Writer
-from hologram.backends.cpu.products.packing import Packing
+from hologram.backends.cpu.products.packing import Packing, added_as
 from hologram.foundation.dtypes import DType
 
 WORDS = (
@@ -36,13 +36,13 @@ FUNCTIONS = ("dots", "blocks")
 _POINTERS = frozenset({"a", "b", "out", "room", "flags", "x", "other", "taps", "after"})
 
 
-def panel_columns(vector_bits: int) -> int:
-    """Columns of a panel of b: two vectors of f32."""
-    return 2 * vector_bits // 32
+def panel_columns(dtype: DType, vector_bits: int) -> int:
+    """Columns of a panel of b: two vectors of what is added up."""
+    return 2 * vector_bits // added_as(dtype).bits
 
 
 def text(dtype: DType, stored: DType, vector_bits: int) -> str:
-    """IR for operands of f16 or bf16, and results of the same or f32."""
+    """IR for operands of a floating dtype, and results of the same or of what they are added up as."""
     code = Products(dtype, stored, vector_bits)
     return code.module([code.dot(rows) for rows in (1, 2)] + [code.dots(), code.blocks()])
 
@@ -201,7 +201,7 @@ class Products(Panels):
 
     def dot(self, rows: int) -> str:
         """Results of so many rows of a and DOT_COLUMNS columns of b, both along k: sums of lanes, then the rest."""
-        vector, lanes = self._vector, self._lanes
+        vector, lanes, number = self._vector, self._lanes, self._number
 
         def body(w: Writer) -> None:
             left = [w.element("%a", "i8", w(f"mul i64 %a.row, {r}")) for r in range(rows)]
@@ -211,7 +211,7 @@ class Products(Panels):
 
             def vectors(k: str, before: list[str]) -> Sequence[str]:
                 def loaded(base: str) -> str:
-                    return self._vector_at(w, w.element(base, "i16", k), lanes)
+                    return self._vector_at(w, w.element(base, self._raw, k), lanes)
 
                 columns, after = [loaded(p) for p in right], []
                 for r, line in enumerate(map(loaded, left)):
@@ -220,18 +220,20 @@ class Products(Panels):
                 return after
 
             sums = w.loop("0", whole, str(lanes), zero, vectors)
-            name = f"llvm.vector.reduce.fadd.v{lanes}f32"
-            self.declarations.add(f"declare float @{name}(float, {vector})")
-            folded = [w(f"call reassoc float @{name}(float 0.0, {vector} {s})") for s in sums]
+            name = f"llvm.vector.reduce.fadd.v{lanes}{self._sum.name}"
+            self.declarations.add(f"declare {number} @{name}({number}, {vector})")
+            folded = [w(f"call reassoc {number} @{name}({number} 0.0, {vector} {s})") for s in sums]
 
             def scalars(k: str, before: list[str]) -> Sequence[str]:
-                rest = [[self._element(w, w.element(p, "i16", k)) for p in side] for side in (left, right)]
+                rest = [
+                    [self._element(w, w.element(p, self._raw, k)) for p in side] for side in (left, right)
+                ]
                 pairs = [(x, y) for x in rest[0] for y in rest[1]]
-                return [self._fused(w, "float", x, y, z) for (x, y), z in zip(pairs, before, strict=True)]
+                return [self._fused(w, number, x, y, z) for (x, y), z in zip(pairs, before, strict=True)]
 
-            folded = w.loop(whole, "%k", "1", [("float", s) for s in folded], scalars)
-            for number, value in enumerate(folded):
-                r, c = divmod(number, DOT_COLUMNS)
+            folded = w.loop(whole, "%k", "1", [(number, s) for s in folded], scalars)
+            for place, value in enumerate(folded):
+                r, c = divmod(place, DOT_COLUMNS)
                 line = w.element("%out", "i8", w(f"mul i64 %out.row, {r}"))
                 self._store(w, value, w.element(line, "i8", w(f"mul i64 %out.column, {c}")))
 

@@ -19,12 +19,13 @@ from hologram.atlas.program import Program
 from hologram.backends.cpu.image import Piece, prepared
 from hologram.backends.cpu.kernel import Host, bound
 from hologram.backends.cpu.memory import Memory
+from hologram.backends.cpu.products import choice
 from hologram.backends.cpu.products.blas import loaded_library
+from hologram.backends.cpu.products.blocked import blocked_pieces
 from hologram.backends.cpu.products.convolution import Work, pieces_of, work_of
 from hologram.backends.cpu.products.convolution_in_python import convolved, weighed
-from hologram.backends.cpu.products.cut import Plane, Product, matrices, meet, product_pieces
-from hologram.backends.cpu.products.half import half_pieces
-from hologram.foundation.dtypes import DType, Number, bf16, f16
+from hologram.backends.cpu.products.cut import Plane, Product, matrices, meet
+from hologram.foundation.dtypes import DType, Number, bf16, f16, f32, f64
 from hologram.foundation.errors import CompileError
 from hologram.foundation.frozen import frozen
 from hologram.machine.kernel import Binding, Kernel, Launch, Prepared, Span, in_turn
@@ -149,6 +150,10 @@ def _shapes(call: TileCall | Laid) -> dict[str, tuple[int, int, int]]:
     return {"a": (batch, m, k), "b": (batch, k, n), "out": (batch, m, n)}
 
 
+def _product_of(call: Laid) -> Product:
+    return Product(*(call.plane(name, shape, AXES) for name, shape in _shapes(call).items()))
+
+
 def _direct(product: Product, epilogue: Program | None, read: Sequence[tuple[int, int]]) -> bool:
     """Whether BLAS can write where the result shall lie, and an epilogue work there, which reads these bytes."""
     out = product.out
@@ -183,10 +188,10 @@ def _compiled_convolution(call: Laid) -> list[Piece] | None:
 
 def _compiled_product(call: Laid) -> list[Piece] | None:
     """out = epilogue(a @ b), batched, where all of it is compiled code on the operands as they lie."""
-    product = Product(*(call.plane(name, shape, AXES) for name, shape in _shapes(call).items()))
+    product = _product_of(call)
     if call.host is not None and call.tile.epilogue is None and _is_half(call.tile):
         apart = not any(meet(product.out.span, x.span) for x in (product.a, product.b))
-        pieces = half_pieces(product, call.tile.buffers[0].dtype, call.tile.buffers[2].dtype, call.host)
+        pieces = blocked_pieces(product, call.tile.buffers[0].dtype, call.tile.buffers[2].dtype, call.host)
         return _placed(call, product, pieces) if apart else None
     readable = all(x.dtype == product.out.dtype and matrices(x) is not None for x in (product.a, product.b))
     epilogue = call.tile.epilogue
@@ -195,7 +200,7 @@ def _compiled_product(call: Laid) -> list[Piece] | None:
         return None
     if epilogue is not None and epilogue.buffer("result").dtype.numpy != product.out.dtype:
         return None
-    multiplied = product_pieces(product, call.host)
+    multiplied = choice.pieces_of(product, call.tile.buffers[0].dtype, call.host)
     if multiplied is None:
         return None
     found = _placed(call, product, multiplied)
@@ -315,7 +320,8 @@ def _readable(view: np.ndarray, wide: np.dtype, steps: list[Launch]) -> np.ndarr
 
 def _product(call: TileCall, a: np.ndarray, b: np.ndarray, out: np.ndarray) -> Launch:
     """The product on the pool's threads, or NumPy's own where that cannot be had."""
-    pieces = None if call.host is None else product_pieces(Product.of(a, b, out), call.host)
+    product, dtype = Product.of(a, b, out), f64 if out.dtype == np.float64 else f32
+    pieces = None if call.host is None else choice.pieces_of(product, dtype, call.host)
     if pieces is not None and call.host is not None:
         launch = prepared(pieces, call.host.pool(), call.host.engine())
         return functools.partial(_on, launch, [x.ctypes.data for x in (a, b, out)], (a, b, out))
@@ -349,22 +355,31 @@ class ProductTile(TileKernel):
     in_python = staticmethod(_product_in_python)
 
     def schedule(self, spans: Sequence[Span], scalars: Sequence[Number], grid: Sequence[int]) -> str:
-        return "widened as packed" if self._is_own else "BLAS"
+        return "own panels" if self._is_own(scalars, grid) else "BLAS"
 
-    @property
-    def _is_own(self) -> bool:
-        """Whether 16-bit floats are multiplied by code of our own; see half.py."""
-        return self.host is not None and self.tile.epilogue is None and _is_half(self.tile)
+    def _is_own(self, scalars: Sequence[Number], grid: Sequence[int]) -> bool:
+        """Whether code of our own multiplies; see blocked.py."""
+        if self.host is None:
+            return False
+        if _is_half(self.tile) and self.tile.epilogue is None:
+            return True
+        buffers = {b.name: (0, 0, b.dtype) for b in self.tile.buffers}
+        call = Laid(self.tile, buffers, self._numbers(scalars), tuple(grid), self.compile, self.host)
+        return choice.is_own(_product_of(call), self.host)
 
     def source(self, grid: Sequence[int], scalars: Sequence[Number] = ()) -> str:
         """A line that says what runs, and the program behind it where the tile has an epilogue."""
-        if self._is_own:
-            return f"; {self.tile.name} ({self.tile.stem}): 16-bit floats, widened where they are packed"
+        scalars = scalars or (1,) * len(self.tile.scalars)
         pooled = self.host is not None and loaded_library() is not None
         how = "its library called on the pool's threads" if pooled else "numpy.matmul"
-        said = f"; {self.tile.name} ({self.tile.stem}): BLAS through NumPy, {how}"
+        by = (
+            "hologram's own code, panel by panel"
+            if self._is_own(scalars, grid)
+            else f"BLAS through NumPy, {how}"
+        )
+        said = f"; {self.tile.name} ({self.tile.stem}): {by}"
         if self.tile.epilogue is None:
             return said
-        numbers = self._numbers(scalars or (1,) * len(self.tile.scalars))
+        numbers = self._numbers(scalars)
         rows = (int(grid[2]) * int(numbers["m"]), int(numbers["n"]))
         return f"{said}; then its epilogue\n{self.compile(self.tile.epilogue).source(rows)}"

@@ -196,7 +196,7 @@ def test_integers_of_32_bits() -> None:
 
 
 def test_a_blas_with_integers_of_32_bits_compiles() -> None:
-    narrow = Library(library().addresses, 32, None)
+    narrow = Library(library().addresses, 32, 256, None)
     for dtype in FLOATS:
         found = blas.routines(shared_engine(), narrow, np.dtype(dtype))
         assert found is not None

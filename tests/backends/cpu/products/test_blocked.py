@@ -1,4 +1,4 @@
-"""Products of 16-bit floats: packed panel by panel or as dot products, one launch of compiled code, sums in f32."""
+"""Products by our own code: packed panel by panel or as dot products, one launch of compiled code."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import pytest
 
 from hologram.atlas.program import Program
 from hologram.backends.cpu.image import InPython, _written
+from hologram.backends.cpu.products.blocked import blocked_pieces, units
 from hologram.backends.cpu.products.cut import Product
-from hologram.backends.cpu.products.half import half_pieces, units
+from hologram.backends.cpu.products.packing import added_as
 from hologram.backends.cpu.products.tiles import ProductTile, memory_of
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType
@@ -25,6 +26,7 @@ from tests.backends.cpu.llvm.launching import device
 from tests.backends.cpu.products.test_tiles import compute
 
 HALVES = pytest.mark.parametrize("dtype", [dtypes.f16, dtypes.bf16], ids=str)
+FLOATS = pytest.mark.parametrize("dtype", [dtypes.f16, dtypes.bf16, dtypes.f32, dtypes.f64], ids=str)
 
 
 def lying(rng: np.random.Generator, dtype: DType, shape: tuple[int, ...], how: str) -> np.ndarray:
@@ -39,7 +41,7 @@ def lying(rng: np.random.Generator, dtype: DType, shape: tuple[int, ...], how: s
 
 def launched(a: np.ndarray, b: np.ndarray, out: np.ndarray, dtype: DType, stored: DType) -> None:
     host = device()._host
-    pieces = half_pieces(Product.of(a, b, out), dtype, stored, host)
+    pieces = blocked_pieces(Product.of(a, b, out), dtype, stored, host)
     launch: Any = InPython(_written(pieces, host.pool(), None))
     launch([x.ctypes.data for x in (a, b, out)])
 
@@ -48,27 +50,29 @@ def check(out: np.ndarray, a: np.ndarray, b: np.ndarray, stored: DType) -> None:
     """Within half a unit of the exact product, but for what sums in f32 may lose."""
     exact = a.astype(np.float64) @ b.astype(np.float64)
     sizes = np.abs(a.astype(np.float64)) @ np.abs(b.astype(np.float64))
-    half_unit = {"f16": 2.0**-11, "bf16": 2.0**-8, "f32": 2.0**-24}[stored.name]
+    half_unit = {"f16": 2.0**-11, "bf16": 2.0**-8, "f32": 2.0**-24, "f64": 2.0**-53}[stored.name]
+    lost, least = (4e-15, 0.0) if stored == dtypes.f64 else (2e-6, 1e-7)
     error = np.abs(out.astype(np.float64) - exact)
-    assert (error <= np.abs(exact) * half_unit + sizes * 2e-6 + 1e-7).all()
+    assert (error <= np.abs(exact) * half_unit + sizes * lost + least).all()
 
 
-@HALVES
+@FLOATS
 @pytest.mark.parametrize("m", [1, 2, 3, 16, 17, 200])
 @pytest.mark.parametrize(("k", "n"), [(1, 1), (7, 3), (64, 5), (257, 31), (600, 300)])
 def test_every_way_operands_can_lie(dtype: DType, m: int, k: int, n: int) -> None:
     rng = np.random.default_rng(0)
     ways = ("rows", "columns", "gaps")
     for (one, other, result), stored in zip(
-        itertools.product(ways, ways, ways), itertools.cycle((dtype, dtypes.f32)), strict=False
+        itertools.product(ways, ways, ways), itertools.cycle((dtype, added_as(dtype))), strict=False
     ):
         a, b = lying(rng, dtype, (2, m, k), one), lying(rng, dtype, (2, k, n), other)
         out = lying(rng, stored, (2, m, n), result)
+        out[...] = np.nan
         launched(a, b, out, dtype, stored)
         check(out, a, b, stored)
 
 
-@HALVES
+@FLOATS
 def test_one_matrix_for_a_whole_batch(dtype: DType) -> None:
     rng = np.random.default_rng(0)
     a = rng.standard_normal((3, 20, 40)).astype(dtype.numpy)
@@ -153,7 +157,7 @@ def test_room_is_not_part_of_the_image() -> None:
     rng = np.random.default_rng(0)
     a, b = lying(rng, dtypes.f16, (1, 100, 300), "rows"), lying(rng, dtypes.f16, (1, 300, 400), "rows")
     host = device()._host
-    (piece,) = half_pieces(
+    (piece,) = blocked_pieces(
         Product.of(a, b, np.empty((1, 100, 400), np.float16)), dtypes.f16, dtypes.f16, host
     )
     assert piece.room * 8 > 100_000

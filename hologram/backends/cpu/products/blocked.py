@@ -1,4 +1,4 @@
-"""Products of 16-bit floats as launches: which way they go (panels.py), how they are cut, and where the pieces lie."""
+"""Products of our own as launches: which way they go (panels.py), how they are cut, and where the pieces lie."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from hologram.backends.cpu.image import ADDRESS, Patch, Piece, Step
 from hologram.backends.cpu.kernel import Host
 from hologram.backends.cpu.products import panels
 from hologram.backends.cpu.products.cut import Plane, Product
+from hologram.backends.cpu.products.packing import added_as
 from hologram.compiled.machine_code.engine import Code, Engine
 from hologram.compiled.machine_code.objects import kept_code
-from hologram.foundation.dtypes import DType, f32
+from hologram.foundation.dtypes import DType
 from hologram.foundation.frozen import frozen
 from hologram.foundation.sizes import whole
 
 _MOST_DOTS = 16  # rows up to which converting b in registers again for each two rows beats packing it
-_ROWS = 192  # of a unit: its block of a takes 192 KiB, and stays in the second cache
+_ROWS = 192  # of a unit: its block of a takes 240 KiB of f32, and stays in the second cache
 _COLUMNS = 256
 _MULTIPLY_NS = 0.025  # of a multiply-add, estimated; and of an element that is converted
 _CONVERT_NS = 0.2
@@ -27,7 +28,7 @@ _LINE = 64  # bytes
 @functools.lru_cache(maxsize=8)
 def _code(engine: Engine, dtype: DType, stored: DType) -> Code:
     text = panels.text(dtype, stored, engine.vector_bits)
-    return kept_code(engine, "half", text, lambda: (text, panels.FUNCTIONS))
+    return kept_code(engine, "blocked", text, lambda: (text, panels.FUNCTIONS))
 
 
 @frozen
@@ -56,8 +57,13 @@ def units(sizes: tuple[int, int, int, int], step: int, most_rows: int, threads: 
     return Units(rows, columns, row_blocks, column_blocks, total, -(-total // slices))
 
 
-def half_pieces(product: Product, dtype: DType, stored: DType, host: Host) -> list[Piece]:
-    """A launch of the product of operands of f16 or bf16; `out`, of that or f32, shares no memory with them.
+def reads_along_k(product: Product) -> bool:
+    """Whether neighbours in memory of both operands are multiplied and added up."""
+    return product.a.strides[2] == product.b.strides[1] == product.a.itemsize
+
+
+def blocked_pieces(product: Product, dtype: DType, stored: DType, host: Host) -> list[Piece]:
+    """A launch of a product of floats; `out`, of their dtype or what they are added up as, shares no memory with them.
 
     Its arguments 0, 1 and 2 are the addresses of a, b and out; the planes only show how they lie.
     """
@@ -66,15 +72,14 @@ def half_pieces(product: Product, dtype: DType, stored: DType, host: Host) -> li
         return []
     engine = host.engine()
     code = _code(engine, dtype, stored)
-    width = panels.panel_columns(engine.vector_bits)
+    width = panels.panel_columns(dtype, engine.vector_bits)
     batch = product.out.shape[0]
-    along_k = product.a.strides[2] == product.b.strides[1] == product.a.itemsize
-    few = along_k and min(m, n) <= _MOST_DOTS and max(m, n) >= panels.DOT_COLUMNS
+    few = reads_along_k(product) and min(m, n) <= _MOST_DOTS and max(m, n) >= panels.DOT_COLUMNS
     turned = n < m and (few or n < width)
     if turned:
         product, m, n = product.transposed, n, m
     cut = units((batch, m, n, k), panels.DOT_COLUMNS if few else width, m if few else _ROWS, host.threads)
-    room_bytes = 0 if few else _room_bytes(cut, width)
+    room_bytes = 0 if few else _room_bytes(cut, width, added_as(dtype).itemsize)
     numbers = {
         "m": m,
         "n": n,
@@ -97,10 +102,10 @@ def half_pieces(product: Product, dtype: DType, stored: DType, host: Host) -> li
     return [Piece((step,), words, patches, host.threads, flags, code, count, room)]
 
 
-def _room_bytes(cut: Units, width: int) -> int:
+def _room_bytes(cut: Units, width: int, itemsize: int) -> int:
     """The block of a, a panel of b, and the sums."""
     elements = cut.rows * panels.DEPTH + panels.DEPTH * width + cut.rows * cut.columns
-    return -(-elements * f32.itemsize // _LINE) * _LINE
+    return -(-elements * itemsize // _LINE) * _LINE
 
 
 def _steps(name: str, view: Plane) -> dict[str, int]:

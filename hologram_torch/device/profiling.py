@@ -1,0 +1,128 @@
+"""What a profile of PyTorch's shows of the devices: their launches, and the operators that these belong to."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from torch._C._autograd import DeviceType  # pyright: ignore
+from torch.autograd.profiler_util import FunctionEvent
+
+from hologram.foundation.frozen import frozen
+from hologram.frontend.executor import Executor
+from hologram.frontend.profile import Profile
+from hologram.runtime.launches.observer import LaunchTime
+from hologram_torch.device.devices import devices
+from hologram_torch.libraries.with_profiler import running
+from hologram_torch.loading import NAME
+
+
+@frozen
+class Watched:
+    """A device's launches in one cycle of a profiler; `began_ns` is Unix time, which PyTorch's events have too."""
+
+    index: int
+    profile: Profile
+    began_ns: int
+
+    def end(self) -> None:
+        """Waits for the launches."""
+        self.profile.__exit__(None)
+
+    def span_us(self, launch: LaunchTime, origin_ns: int) -> tuple[float, float]:
+        """When a launch ran on the device, and for how long."""
+        return (self.began_ns + launch.start_ns - origin_ns) / 1000, launch.duration_ns / 1000
+
+    @property
+    def title(self) -> str:
+        info, clock = self.profile.executor.device.info, self.profile.clock
+        return f"{NAME}:{self.index} ({info.backend}: {info.name}; clock: {clock.value if clock else 'none'})"
+
+
+def begin(watched: list[Watched]) -> None:
+    """Watches the devices that are open."""
+    for executor in devices.opened():
+        _watch(watched, executor)
+
+
+def _watch(watched: list[Watched], executor: Executor) -> None:
+    profile = executor.profile().__enter__()
+    since_ns = time.perf_counter_ns() - profile.began_ns
+    watched.append(Watched(devices.number(executor), profile, time.time_ns() - since_ns))
+
+
+def _opened(executor: Executor) -> None:
+    for profile in running:
+        _watch(profile.hologram_watched, executor)
+
+
+def settle() -> None:
+    """Watches devices that are opened while a profile runs, from then on."""
+    devices.on_opening.append(_opened)
+    for profile in running:
+        begin(profile.hologram_watched)
+
+
+def rows(watched: Sequence[Watched], events: Sequence[Any], origin_ns: int) -> Iterator[Any]:
+    """An event for each launch, which is counted as a kernel of the operator that launched it."""
+    number = max((e.id for e in events), default=0)
+    for one in watched:
+        launches = one.profile.launches
+        callers = _callers(events, [(one.began_ns + x.enqueued_ns - origin_ns) / 1000 for x in launches])
+        for launch, caller in zip(launches, callers, strict=True):
+            number += 1
+            name, (start, duration) = launch.subject.kernel, one.span_us(launch, origin_ns)
+            if caller is not None:
+                caller.append_kernel(name, one.index, duration)
+            yield FunctionEvent(
+                id=number, name=name, trace_name=name, thread=launch.thread, start_us=start, end_us=start + duration,
+                use_device=NAME, device_type=DeviceType.PrivateUse1, device_index=one.index,
+                device_resource_id=launch.thread, input_shapes=(), stack=[],
+            )  # fmt: skip
+
+
+def _callers(events: Sequence[Any], times: Sequence[float]) -> list[Any]:
+    """For each time, in microseconds, which operator of the host began last of those that last still; None for none.
+
+    Where several threads run operators this may be another thread's: events do not say which of Python's it is.
+    """
+    operators = sorted(
+        (e for e in events if e.device_type == DeviceType.CPU and not e.is_async),
+        key=lambda e: (e.time_range.start, -e.time_range.end),
+    )
+    callers: list[Any] = [None] * len(times)
+    lasting: list[Any] = []
+    after = 0
+    for place in sorted(range(len(times)), key=times.__getitem__):
+        at = times[place]
+        while after < len(operators) and operators[after].time_range.start <= at:
+            lasting.append(operators[after])
+            after += 1
+        while lasting and lasting[-1].time_range.end < at:
+            lasting.pop()
+        if lasting:
+            callers[place] = lasting[-1]
+    return callers
+
+
+def extend(path: str, watched: Sequence[Watched]) -> None:
+    """Adds a process for each device to a file in the "Trace Event Format", whose times are microseconds."""
+    with open(path, encoding="utf-8") as file:
+        trace = json.load(file)
+    origin_ns = int(trace.get("baseTimeNanoseconds", 0))
+    for one in watched:
+        trace["traceEvents"] += _trace_events(one, origin_ns)
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(trace, file)
+
+
+def _trace_events(one: Watched, origin_ns: int) -> Iterator[dict[str, Any]]:
+    place = {"pid": one.index, "tid": 0}
+    yield {"ph": "M", "name": "process_name", **place, "ts": 0, "args": {"name": one.title}}
+    for launch in one.profile.launches:
+        subject, (start, duration) = launch.subject, one.span_us(launch, origin_ns)
+        told = {"device": one.index, "grid": list(subject.grid), "schedule": subject.schedule}
+        row = {**place, "tid": launch.thread, "ts": start, "dur": duration, "args": told}
+        yield {"ph": "X", "cat": "kernel", "name": subject.kernel, **row}

@@ -1,0 +1,148 @@
+"""torch.profiler on the device: rows of kernels, device time of operators, traces."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+from torch._C._autograd import DeviceType  # noqa: E402  # pyright: ignore
+from torch.profiler import ProfilerActivity, profile, record_function, schedule  # noqa: E402
+
+from hologram_torch.device.devices import devices  # noqa: E402
+
+HOLOGRAM: Any = ProfilerActivity.HOLOGRAM  # type: ignore[attr-defined]
+
+
+def step(x: Any, weight: Any) -> Any:
+    with record_function("whole"):
+        y = torch.relu(x @ weight) + 1
+    return y.sum()
+
+
+@pytest.fixture
+def operands(backend: str) -> tuple[Any, Any]:
+    """A matrix and a weight on the backend's device, whose kernels are compiled."""
+    number = next(i for i, p in enumerate(devices.places) if p.backend == backend)
+    device = torch.device("hologram", number)
+    x, weight = torch.randn(40, 30, device=device), torch.randn(30, 20, device=device, requires_grad=True)
+    step(x, weight).backward()
+    weight.grad = None
+    return x, weight
+
+
+def events_of(profiled: Any) -> list[Any]:
+    return list(profiled.events())
+
+
+def kernels(events: Any) -> list[Any]:
+    return [e for e in events if e.device_type == DeviceType.PrivateUse1]
+
+
+def test_kernels_have_rows_and_operators_their_time(operands: Any) -> None:
+    with profile() as profiled:
+        step(*operands)
+    launched = kernels(events_of(profiled))
+    operators = {e.name: e for e in events_of(profiled) if e.device_type == DeviceType.CPU}
+    assert launched
+    assert all(
+        e.time_range.elapsed_us() >= 0 and e.device_index == operands[0].device.index for e in launched
+    )
+    assert [e.time_range.start for e in launched] == sorted(e.time_range.start for e in launched)
+    total = sum(e.time_range.elapsed_us() for e in launched)
+    for name in ("aten::mm", "aten::relu", "aten::add", "aten::sum"):
+        (kernel, *_) = operators[name].kernels
+        assert kernel.name in {e.name for e in launched}
+    whole = operators["whole"]
+    assert whole.device_time_total == pytest.approx(total - operators["aten::sum"].device_time_total)
+    averages = profiled.key_averages()
+    assert sum(
+        a.self_device_time_total for a in averages if a.device_type == DeviceType.CPU
+    ) == pytest.approx(total)
+    assert "Self HOLOGRAM" in averages.table(sort_by="self_device_time_total")
+
+
+def test_backward_passes_have_their_kernels(operands: Any) -> None:
+    with profile() as profiled:
+        step(*operands).backward()
+    named = {e.name for e in events_of(profiled) if e.device_type == DeviceType.CPU and e.kernels}
+    assert "aten::threshold_backward" in named or "aten::relu" in named
+    assert sum(len(e.kernels) for e in events_of(profiled)) == len(kernels(events_of(profiled)))
+
+
+def test_only_who_asks_has_them(operands: Any) -> None:
+    with profile(activities=[ProfilerActivity.CPU]) as profiled:
+        step(*operands)
+    assert not kernels(events_of(profiled))
+    assert not any(e.kernels for e in events_of(profiled))
+
+
+@pytest.mark.parametrize("suffix", [".json", ".json.gz"])
+def test_traces_have_a_row_for_the_device(operands: Any, tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"trace{suffix}"
+    with profile(activities=[ProfilerActivity.CPU, HOLOGRAM]) as profiled:
+        step(*operands)
+    profiled.export_chrome_trace(str(path))
+    raw = gzip.decompress(path.read_bytes()) if suffix.endswith("gz") else path.read_bytes()
+    events = json.loads(raw)["traceEvents"]
+    ran = [e for e in events if e.get("cat") == "kernel"]
+    assert [e["name"] for e in ran] == [e.name for e in kernels(events_of(profiled))]
+    (whole,) = (e for e in events if e.get("name") == "whole" and e.get("cat") == "user_annotation")
+    slack = 1000  # microseconds that two clocks may differ by
+    assert all(e["ts"] >= whole["ts"] - slack for e in ran)
+    assert any(
+        e["name"] == "process_name" and "hologram:" in e["args"]["name"] for e in events if e["ph"] == "M"
+    )
+
+
+@pytest.mark.filterwarnings("ignore:Warning. Profiler clears events")
+def test_cycles_of_a_schedule_each_have_their_own(operands: Any) -> None:
+    counts = []
+    cycles = schedule(wait=1, warmup=1, active=2, repeat=2)
+    with profile(
+        schedule=cycles, on_trace_ready=lambda p: counts.append(len(kernels(events_of(p))))
+    ) as profiled:
+        for _ in range(8):
+            step(*operands)
+            profiled.step()
+    with profile() as once:
+        step(*operands)
+    assert counts == [2 * len(kernels(events_of(once)))] * 2
+
+
+def test_an_error_inside_ends_the_profile_of_the_device(operands: Any) -> None:
+    with pytest.raises(RuntimeError, match=r"shapes|size"), profile():
+        step(operands[0].T, operands[1])
+    with profile() as profiled:
+        step(*operands)
+    assert kernels(events_of(profiled))
+
+
+FIRST_USE = """
+import torch
+from torch.profiler import profile
+with profile() as profiled:
+    (torch.ones(3, device="hologram") + 1).sum().item()
+names = [e.name for e in profiled.events() if e.device_type == torch.autograd.DeviceType.PrivateUse1]
+assert len(names) >= 2, names
+with profile() as profiled:
+    torch.ones(3).sum()
+"""
+
+
+def test_a_device_that_is_first_used_inside() -> None:
+    subprocess.run([sys.executable, "-c", FIRST_USE], check=True, timeout=120)
+
+
+def test_a_profile_of_the_host_alone_loads_nothing() -> None:
+    code = (
+        "import sys, torch\nfrom torch.profiler import profile\nwith profile() as p:\n    torch.ones(3).sum()\n"
+        "p.key_averages()\nassert 'hologram_torch.computing' not in sys.modules, 'loaded'"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
