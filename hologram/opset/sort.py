@@ -1,4 +1,7 @@
-"""Sorting along an axis: sort and argsort, both stable; NaN counts as larger than everything, as in NumPy."""
+"""Sorting along an axis: sort and argsort, both stable; NaN counts as larger than everything, as in NumPy.
+
+Complex numbers stand in NumPy's order: by the real part, then by the imaginary one.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from hologram.foundation.dtypes import COMPUTED, DType, i64
+from hologram.foundation.dtypes import COMPLEX, COMPUTED, DType, i64
 from hologram.foundation.errors import ShapeError
 from hologram.foundation.frozen import frozen
 from hologram.machine.axes import normalize_axis
@@ -79,8 +82,17 @@ def orders(x: np.ndarray, axis: int, descending: bool) -> np.ndarray:
     """The stable order; descending is that of the ranks, negated."""
     if not descending or not np.size(x):
         return np.argsort(x, axis=axis, kind="stable")
-    ranks = np.unique(x, return_inverse=True)[1].reshape(np.shape(x))
+    ranks = _ranks(np.ravel(x)).reshape(np.shape(x))
     return np.argsort(-ranks, axis=axis, kind="stable")
+
+
+def _ranks(x: np.ndarray) -> np.ndarray:
+    """Of each element among the distinct ones in order."""
+    if not np.iscomplexobj(x):
+        return np.unique(x, return_inverse=True)[1]
+    parts = (np.where(np.isnan(part), 0, part) for part in (x.real, x.imag))
+    rows = np.stack([2 * np.isnan(x.real) + np.isnan(x.imag), *parts], axis=1)
+    return np.unique(rows, axis=0, return_inverse=True)[1]
 
 
 def argsort_reference(x, axis=-1, descending=False, stable=True):
@@ -111,13 +123,16 @@ def _sort_gradient(cotangent, x, axis, descending):
     return returned(cotangent, argsort(x, axis=axis, descending=descending), x.shape, axis)
 
 
-@declared(Ordering, reference=_sort_reference, samples=_samples, dtypes=COMPUTED,
+@declared(Ordering, reference=_sort_reference, samples=_samples, dtypes=COMPUTED + COMPLEX,
           gradient={"x": _sort_gradient})  # fmt: skip
 def sort(x, *, axis=-1, descending=False, stable=True):
-    """The elements in order along an axis; NaN is larger than everything. Every order is stable."""
+    """The elements in order along an axis; NaN is larger than everything. Every order is stable.
+
+    Complex numbers are ordered by the real part, then by the imaginary one.
+    """
 
 
-@declared(Ordering, reference=argsort_reference, samples=_samples, dtypes=COMPUTED, values=False, positions=True,
+@declared(Ordering, reference=argsort_reference, samples=_samples, dtypes=COMPUTED + COMPLEX, values=False, positions=True,
           aten=("argsort",))  # fmt: skip
 def argsort(x, *, axis=-1, descending=False, stable=True):
     """The positions (i64) of the elements in order along an axis; equal ones stay as they were."""

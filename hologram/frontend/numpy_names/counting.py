@@ -222,7 +222,7 @@ def unique(
     x = asarray(ar)
     if axis is None:
         found = list(unique_all(x))
-        if equal_nan and x.dtype.is_float:
+        if equal_nan and x.dtype.is_inexact:
             found = _joined(found)
     else:
         found = _slices(x, normalize_axis(axis, x.ndim, "unique"))
