@@ -65,6 +65,7 @@ from hologram.frontend.numpy_names.missing import (
     nancumsum as nancumsum, nanmax as nanmax, nanmean as nanmean, nanmin as nanmin, nanprod as nanprod,
     nanstd as nanstd, nansum as nansum, nanvar as nanvar,
 )
+from hologram.frontend.numpy_names.padding import pad as pad
 from hologram.frontend.numpy_names.products import (
     allclose as allclose, array_equal as array_equal, cross as cross, deg2rad as deg2rad, divmod as divmod,
     inner as inner, isclose as isclose, kron as kron, outer as outer, rad2deg as rad2deg, vdot as vdot,

@@ -1,8 +1,8 @@
 """NumPy's ufuncs and functions on Tensors: each is the function of hologram that NumPy has under the same name.
 
 NumPy 2 has the array API's names beside its own (`np.acos is np.arccos`), so the pairs follow from the names; there is
-no list of them but of what is called otherwise (numpy_compositions.py). What has no counterpart, or is asked for
-what its counterpart lacks, raises TypeError: nothing is computed on the host unseen.
+no list of them. What has no counterpart, or is asked for what its counterpart lacks, raises TypeError: nothing is
+computed on the host unseen.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import numpy as np
 
 from hologram import opset
 from hologram.foundation.errors import ShapeError
-from hologram.frontend.array_api import numpy_compositions
 from hologram.machine.strided import Strided
 from hologram.opset.forms.operation import ALSO
 
@@ -40,14 +39,7 @@ def counterparts() -> Mapping[Any, Callable[..., Any]]:
         for n in namespace.linalg.__all__
         if hasattr(np.linalg, n)
     }
-    composed = {
-        getattr(np, n): function
-        for n, function in vars(numpy_compositions).items()
-        if inspect.isfunction(function)
-        and function.__module__ == numpy_compositions.__name__
-        and not n.startswith("_")
-    }
-    return matrices | named | composed
+    return matrices | named
 
 
 def _refused(who: str, why: str) -> TypeError:
