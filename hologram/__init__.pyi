@@ -56,10 +56,14 @@ from hologram.frontend.jit.jitted import jit as jit
 from hologram.frontend.kernel import kernel as kernel
 from hologram.frontend.numpy_names.counting import (
     argwhere as argwhere, bincount as bincount, digitize as digitize, flatnonzero as flatnonzero,
-    histogram as histogram, histogram_bin_edges as histogram_bin_edges, interp as interp,
+    interp as interp,
     intersect1d as intersect1d, setdiff1d as setdiff1d, union1d as union1d, unique as unique,
 )
 from hologram.frontend.numpy_names.files import load as load, save as save, savez as savez
+from hologram.frontend.numpy_names.histograms import (
+    histogram as histogram, histogram2d as histogram2d, histogram_bin_edges as histogram_bin_edges,
+    histogramdd as histogramdd,
+)
 from hologram.frontend.numpy_names.missing import (
     nan_to_num as nan_to_num, nanargmax as nanargmax, nanargmin as nanargmin, nancumprod as nancumprod,
     nancumsum as nancumsum, nanmax as nanmax, nanmean as nanmean, nanmin as nanmin, nanprod as nanprod,
@@ -69,6 +73,10 @@ from hologram.frontend.numpy_names.padding import pad as pad
 from hologram.frontend.numpy_names.products import (
     allclose as allclose, array_equal as array_equal, cross as cross, deg2rad as deg2rad, divmod as divmod,
     inner as inner, isclose as isclose, kron as kron, outer as outer, rad2deg as rad2deg, vdot as vdot,
+)
+from hologram.frontend.numpy_names.quantiles import (
+    median as median, nanmedian as nanmedian, nanpercentile as nanpercentile, nanquantile as nanquantile,
+    percentile as percentile, quantile as quantile,
 )
 from hologram.frontend.numpy_names.segments import (
     dynamic_slice as dynamic_slice, dynamic_update_slice as dynamic_update_slice,
@@ -89,9 +97,7 @@ from hologram.frontend.numpy_names.signals import (
     trapezoid as trapezoid,
 )
 from hologram.frontend.numpy_names.statistics import (
-    average as average, corrcoef as corrcoef, cov as cov, median as median, nanmedian as nanmedian,
-    nanpercentile as nanpercentile, nanquantile as nanquantile, percentile as percentile, ptp as ptp,
-    quantile as quantile,
+    average as average, corrcoef as corrcoef, cov as cov, ptp as ptp,
 )
 from hologram.frontend.packed import Packed as Packed
 from hologram.frontend.selection import (

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hologram.foundation.dtypes import f32
+from hologram.foundation.dtypes import DType, f32, f64
 from hologram.foundation.errors import TraceError, UnsupportedDType
 from hologram.frontend.array_api.creation import asarray
 from hologram.frontend.tensor import Tensor
@@ -42,6 +42,11 @@ def inexact(x: Any) -> Tensor:
     """A tensor of floats or of complex numbers: of integers and bools f32."""
     made = asarray(x)
     return made if made.dtype.is_inexact else made.astype(f32)
+
+
+def exact(x: Tensor) -> DType:
+    """The widest floats of its device, where whole numbers and shares are counted."""
+    return f64 if f64 in x.executor.limits.dtypes else f32
 
 
 def rows(x: Tensor, axis: Any, who: str) -> tuple[Tensor, tuple[int, ...]]:

@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType
 from hologram.foundation.errors import ShapeError
 from hologram.frontend.array_api.creation import asarray
-from hologram.frontend.numpy_names.operands import on_host
-from hologram.frontend.numpy_names.statistics import median
+from hologram.frontend.numpy_names.operands import exact, on_host
+from hologram.frontend.numpy_names.quantiles import median
 from hologram.frontend.tensor import Tensor
 from hologram.opset import arithmetic, arrange, creation, movement, reduce, rounding
 from hologram.opset import padding as operation
@@ -130,16 +129,14 @@ def _odd(x: Tensor, axis: int, width: Pair, sides: Any, mode: str) -> Tensor:
     return x
 
 
-def _exact(x: Tensor) -> DType:
-    """What means and ramps are computed in: of integers in the widest floats that the device has."""
-    if x.dtype.is_inexact:
-        return x.dtype
-    return dtypes.f64 if dtypes.f64 in x.executor.limits.dtypes else dtypes.f32
+def _kind(x: Tensor) -> DType:
+    """What means and ramps are computed in."""
+    return x.dtype if x.dtype.is_inexact else exact(x)
 
 
 def _ramp(x: Tensor, axis: int, width: Pair, ends: Any, mode: str) -> Tensor:
     """Equal steps from the end value, which is the outermost, to the edge; of integers rounded down."""
-    kind = _exact(x)
+    kind = _kind(x)
 
     def side(size: int, edge: Tensor, end: Any) -> Tensor | None:
         if not size:
@@ -158,7 +155,7 @@ def _ramp(x: Tensor, axis: int, width: Pair, ends: Any, mode: str) -> Tensor:
 
 def _statistic(x: Tensor, axis: int, width: Pair, lengths: Any, mode: str) -> Tensor:
     n = x.shape[axis]
-    kind = _exact(x) if mode in ("mean", "median") else x.dtype
+    kind = _kind(x) if mode in ("mean", "median") else x.dtype
 
     def side(size: int, begin: int, end: int) -> Tensor | None:
         if not size:
