@@ -15,19 +15,22 @@ from hologram.runtime.dispatch import deferred
 
 
 def beside(*arrays: Any) -> list[Tensor]:
-    """All of them as tensors, where the first tensor among them is; Python's floats take its dtype if it has floats."""
+    """All of them as tensors, where the first tensor among them is.
+
+    Python's floats take its dtype if it has floats, integers if it has numbers.
+    """
     known = next((x for x in arrays if isinstance(x, Tensor)), None)
     if known is None:
         return [asarray(x) for x in arrays]
-    dtype = known.dtype if known.dtype.is_float else None
-    return [
-        x
-        if isinstance(x, Tensor)
-        else known.executor.tensor(
-            x, dtype if isinstance(x, float) and not isinstance(x, np.generic) else None
-        )
-        for x in arrays
-    ]
+    return [x if isinstance(x, Tensor) else known.executor.tensor(x, _weak(x, known.dtype)) for x in arrays]
+
+
+def _weak(x: Any, dtype: DType) -> DType | None:
+    """The dtype that a number takes beside another; None where it keeps its own."""
+    if isinstance(x, (bool, np.generic)):
+        return None
+    fits = dtype.is_float if isinstance(x, float) else isinstance(x, int) and dtype.kind != "bool"
+    return dtype if fits else None
 
 
 def floating(x: Any, who: str) -> Tensor:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from hologram.foundation.errors import ShapeError
 from hologram.frontend.array_api.creation import asarray
 from hologram.frontend.linear_algebra import products
 from hologram.frontend.numpy_names.operands import beside
 from hologram.frontend.numpy_names.shapes import ravel
 from hologram.frontend.tensor import Tensor
+from hologram.machine.axes import broadcast
 from hologram.opset import contraction, logic, matmul
 from hologram.opset import math as arithmetic
 from hologram.opset.complex_numbers import conjugated
-
-DEGREE = 0.017453292519943295
 
 
 def outer(a: Any, b: Any) -> Tensor:
@@ -46,20 +46,10 @@ def cross(a: Any, b: Any, axis: int | None = None) -> Tensor:
     return products.cross(a, b, axis=-1 if axis is None else axis)
 
 
-def deg2rad(x: Any) -> Tensor:
-    """Degrees as radians."""
-    return asarray(x) * DEGREE
-
-
-def rad2deg(x: Any) -> Tensor:
-    """Radians as degrees."""
-    return asarray(x) * (1 / DEGREE)
-
-
-def divmod(x1: Any, x2: Any) -> tuple[Tensor, Tensor]:
-    """The floored quotient and the remainder."""
+def vecmat(x1: Any, x2: Any) -> Tensor:
+    """Products of vectors (..., m), conjugated, with matrices (..., m, n)."""
     x, y = beside(x1, x2)
-    return arithmetic.floor_divide(x, y), arithmetic.remainder(x, y)
+    return matmul.matmul(conjugated(x)[..., None, :], y)[..., 0, :]
 
 
 def isclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
@@ -78,6 +68,16 @@ def isclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: b
 def allclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
     """Whether isclose holds for all elements; waits."""
     return bool(isclose(a, b, rtol, atol, equal_nan).all().item())
+
+
+def array_equiv(a1: Any, a2: Any) -> bool:
+    """Whether the elements are equal where the shapes broadcast, and they do; waits."""
+    x, y = beside(a1, a2)
+    try:
+        broadcast([x.shape, y.shape], "array_equiv")
+    except ShapeError:
+        return False
+    return bool(logic.equal(x, y).all().item())
 
 
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> bool:

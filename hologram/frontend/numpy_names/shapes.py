@@ -220,21 +220,3 @@ def iscomplexobj(x: Any) -> bool:
 def isrealobj(x: Any) -> bool:
     """Whether the dtype is not complex."""
     return not iscomplexobj(x)
-
-
-def logspace(start: float, stop: float, num: int = 50, endpoint: bool = True, base: float = 10.0, *,
-             dtype: Any = None, device: Any = None) -> Tensor:  # fmt: skip
-    """base to the powers that linspace gives."""
-    powers = creation.linspace(device=device, start=start, stop=stop, num=num, endpoint=endpoint, dtype=dtype)
-    return power.pow_(powers * 0 + float(base), powers)
-
-
-def geomspace(start: float, stop: float, num: int = 50, endpoint: bool = True, *,
-              dtype: Any = None, device: Any = None) -> Tensor:  # fmt: skip
-    """Numbers with equal quotients from start to stop, both not 0 and of one sign."""
-    if not start * stop > 0:
-        raise ValueError(f"geomspace: two numbers of one sign are needed, got {start} and {stop}")
-    sign = -1.0 if start < 0 else 1.0
-    low, high = math.log(abs(start)), math.log(abs(stop))
-    powers = creation.linspace(device=device, start=low, stop=high, num=num, endpoint=endpoint, dtype=dtype)
-    return sign * arithmetic.exp(powers)
