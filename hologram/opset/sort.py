@@ -6,6 +6,7 @@ Complex numbers stand in NumPy's order: by the real part, then by the imaginary 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +16,8 @@ from hologram.foundation.frozen import frozen
 from hologram.machine.axes import normalize_axis
 from hologram.machine.layout import Layout
 from hologram.machine.plan import Plan, Target
-from hologram.opset.forms.operation import Attributes, Input, Inputs, Layouts, Operation, Sample, declared
+from hologram.opset.forms.default import Default
+from hologram.opset.forms.operation import ARRAYS, Attributes, Input, Inputs, Layouts, Operation, Sample, declared
 from hologram.opset.forms.samples import array
 from hologram.opset.forms.steps import Place, Steps
 from hologram.opset.indexing import scatter
@@ -30,6 +32,13 @@ class Ordering(Operation):
 
     values: bool = True
     positions: bool = False
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Without an axis, of the elements counted flat."""
+        if kwargs.get("axis", 0) is None:
+            x = Default.executor(None).tensor(args[0]) if isinstance(args[0], ARRAYS) else args[0]
+            return super().__call__(x.reshape(x.size), *args[1:], **{**kwargs, "axis": -1})
+        return super().__call__(*args, **kwargs)
 
     @property
     def results(self) -> int:
@@ -103,6 +112,11 @@ def _sort_reference(x, axis=-1, descending=False, stable=True):
     return np.take_along_axis(x, orders(x, axis, descending), axis) if np.ndim(x) else x
 
 
+def _of_any_kind(operation: Ordering, operands: Any, attributes: Attributes, kind: Any) -> Any:
+    """NumPy's `kind` says how to sort; there is one way here, which is stable."""
+    return operation(*operands, **attributes)
+
+
 def _samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
     for x, axis in axis_samples(rng, dtype):
         yield Sample((x,), {"axis": axis})
@@ -124,7 +138,7 @@ def _sort_gradient(cotangent, x, axis, descending):
 
 
 @declared(Ordering, reference=_sort_reference, samples=_samples, dtypes=COMPUTED + COMPLEX,
-          gradient={"x": _sort_gradient})  # fmt: skip
+          gradient={"x": _sort_gradient}, further=_of_any_kind)  # fmt: skip
 def sort(x, *, axis=-1, descending=False, stable=True):
     """The elements in order along an axis; NaN is larger than everything. Every order is stable.
 
@@ -132,7 +146,7 @@ def sort(x, *, axis=-1, descending=False, stable=True):
     """
 
 
-@declared(Ordering, reference=argsort_reference, samples=_samples, dtypes=COMPUTED + COMPLEX, values=False, positions=True,
-          aten=("argsort",))  # fmt: skip
+@declared(Ordering, reference=argsort_reference, samples=_samples, dtypes=COMPUTED + COMPLEX, values=False,
+          positions=True, aten=("argsort",), further=_of_any_kind)  # fmt: skip
 def argsort(x, *, axis=-1, descending=False, stable=True):
     """The positions (i64) of the elements in order along an axis; equal ones stay as they were."""

@@ -208,14 +208,21 @@ def union1d(ar1: Any, ar2: Any) -> Tensor:
     return unique(movement.concat([a.reshape(a.size), b.reshape(b.size)]))
 
 
-def intersect1d(ar1: Any, ar2: Any) -> Tensor:
-    """The distinct elements that both have, in order."""
+def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False) -> Any:
+    """The distinct elements that both have, in order; beside them, as asked, where each occurs first in either (i64).
+
+    `assume_unique` says that elements are distinct already, which nothing depends on.
+    """
     a, b = beside(ar1, ar2)
-    values = unique(a)
-    return values[searching.isin(values, unique(b))]
+    values, first = unique(a, return_index=True)
+    others, then = unique(b, return_index=True)
+    both = searching.isin(values, others)
+    if not return_indices:
+        return values[both]
+    return values[both], first[both], then[searching.isin(others, values)]
 
 
-def setdiff1d(ar1: Any, ar2: Any) -> Tensor:
+def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Tensor:
     """The distinct elements of the first that the second has not, in order."""
     a, b = beside(ar1, ar2)
     values = unique(a)

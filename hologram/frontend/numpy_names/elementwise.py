@@ -70,20 +70,20 @@ def sinc(x: Any) -> Tensor:
 
 def heaviside(x1: Any, x2: Any) -> Tensor:
     """0 below 0, 1 above, at 0 the second number; NaN of NaN."""
-    x, y = (floating(t, "heaviside") for t in beside(x1, x2))
+    x, y = (floating(t, "heaviside") for t in beside(floating(x1, "heaviside"), x2))
     step = logic.where(logic.equal(x, 0), y, logic.where(logic.less(x, 0), 0.0, 1.0).astype(x.dtype))
     return logic.where(logic.isnan(x), math.nan, step)
 
 
 def logaddexp2(x1: Any, x2: Any) -> Tensor:
     """log2(2^x1 + 2^x2), without overflow."""
-    x, y = (floating(t, "logaddexp2") for t in beside(x1, x2))
+    x, y = (floating(t, "logaddexp2") for t in beside(floating(x1, "logaddexp2"), x2))
     return functions.logaddexp(x * math.log(2), y * math.log(2)) * (1 / math.log(2))
 
 
 def float_power(x1: Any, x2: Any) -> Tensor:
     """Powers in floats, so that integers may have negative exponents."""
-    x, y = (inexact(t) for t in beside(x1, x2))
+    x, y = (inexact(t) for t in beside(inexact(x1), x2))
     return power.pow_(x, y)
 
 

@@ -11,7 +11,7 @@ from hologram.frontend.numpy_names.operands import beside
 from hologram.frontend.numpy_names.shapes import ravel
 from hologram.frontend.tensor import Tensor
 from hologram.machine.axes import broadcast
-from hologram.opset import contraction, logic, matmul
+from hologram.opset import arrange, contraction, logic, matmul
 from hologram.opset import math as arithmetic
 from hologram.opset.complex_numbers import conjugated
 
@@ -41,9 +41,24 @@ def kron(a: Any, b: Any) -> Tensor:
     return products.kron(a, b)
 
 
-def cross(a: Any, b: Any, axis: int | None = None) -> Tensor:
-    """The vector products along an axis of size 3, by default the last; see hg.linalg.cross."""
-    return products.cross(a, b, axis=-1 if axis is None else axis)
+def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Tensor:
+    """The vector products along an axis of size 3, by default the last; see hg.linalg.cross.
+
+    The axis of the first, of the second and of the result, unless `axis` is that of all.
+    """
+    if axis is not None:
+        return products.cross(a, b, axis=axis)
+    x, y = beside(a, b)
+    if (axisa, axisb, axisc) == (-1, -1, -1):
+        return products.cross(x, y, axis=-1)
+    x, y = arrange.moveaxis(x, source=axisa, destination=-1), arrange.moveaxis(y, source=axisb, destination=-1)
+    return arrange.moveaxis(products.cross(x, y, axis=-1), source=-1, destination=axisc)
+
+
+def matvec(x1: Any, x2: Any) -> Tensor:
+    """Products of matrices (..., m, n) with vectors (..., n)."""
+    x, y = beside(x1, x2)
+    return matmul.matvec(x, y) if x.ndim == 2 and y.ndim == 1 else matmul.matmul(x, y[..., None])[..., 0]
 
 
 def vecmat(x1: Any, x2: Any) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from typing import Any
 
@@ -78,6 +79,9 @@ def _between_tensors(
         wanted = dtypes.dtype(dtype)
         made = (rounding.floor(made) if wanted.is_integer else made).astype(wanted, copy=False)
     return arrange.moveaxis(made, source=0, destination=axis), step
+
+
+linspace.__signature__ = inspect.signature(_linspace)  # type: ignore[attr-defined]
 
 
 def logspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None,

@@ -21,14 +21,21 @@ from hologram.opset import arrange, creation, logic, movement, padding, power
 from hologram.opset import math as arithmetic
 
 
-def array(object: Any, dtype: Any = None, *, copy: bool | None = True, device: Any = None) -> Tensor:
-    """A tensor of an array, numbers or nested lists, of its own memory unless `copy` is false; see hg.asarray."""
-    return asarray(object, dtype=dtype, device=device, copy=copy)
+def array(object: Any, dtype: Any = None, *, copy: bool | None = True, ndmin: int = 0, device: Any = None) -> Tensor:
+    """A tensor of an array, numbers or nested lists, of its own memory unless `copy` is false; see hg.asarray.
+
+    Axes of size 1 are put in front where it has fewer than `ndmin`.
+    """
+    made = asarray(object, dtype=dtype, device=device, copy=copy)
+    return made.reshape((1,) * (ndmin - made.ndim) + made.shape) if made.ndim < ndmin else made
 
 
-def ravel(a: Any) -> Tensor:
-    """The elements in row-major order along one axis: a view where that can be."""
+def ravel(a: Any, order: str = "C") -> Tensor:
+    """The elements in row-major order ("C") along one axis, or in column-major order ("F"): a view where that can be."""
     x = asarray(a)
+    if order not in ("C", "F", "A", "K"):
+        raise ValueError(f"ravel: order must be C, F, A or K, got {order!r}")
+    x = x.permute(tuple(reversed(fixed_range(x.ndim)))) if order == "F" else x
     return x.reshape(x.size)
 
 

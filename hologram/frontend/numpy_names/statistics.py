@@ -16,10 +16,15 @@ from hologram.opset import complex_numbers, indexing, logic, matmul, movement, r
 from hologram.opset import math as arithmetic
 from hologram.opset.complex_numbers import conjugated
 
-def average(a: Any, axis: Any = None, weights: Any = None, *, keepdims: bool = False) -> Tensor:
-    """The mean, or the sum of a times weights divided by theirs; weights lie along the axis, or have a's shape."""
+def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: bool = False) -> Any:
+    """The mean, or the sum of a times weights divided by theirs; weights lie along the axis, or have a's shape.
+
+    If `returned`, the sum of the weights comes beside it: without weights, how many elements there are.
+    """
     if weights is None:
-        return reduce.mean(asarray(a), axis=axis, keepdims=keepdims)
+        made = asarray(a)
+        found = reduce.mean(made, axis=axis, keepdims=keepdims)
+        return (found, found * 0 + made.size // max(found.size, 1)) if returned else found
     x, w = beside(a, weights)
     if w.shape != x.shape:
         along = isinstance(axis, (int, np.integer)) and -x.ndim <= axis < x.ndim
@@ -28,7 +33,8 @@ def average(a: Any, axis: Any = None, weights: Any = None, *, keepdims: bool = F
         axis = normalize_axis(int(axis), x.ndim, "average")
         w = w.reshape(*(-1 if k == axis else 1 for k in range(x.ndim)))
     total = reduce.sum_(w.expand(x.shape), axis=axis, keepdims=keepdims)
-    return reduce.sum_(x * w, axis=axis, keepdims=keepdims) / total
+    found = reduce.sum_(x * w, axis=axis, keepdims=keepdims) / total
+    return (found, total) if returned else found
 
 
 def ptp(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
@@ -39,13 +45,14 @@ def ptp(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
 
 def cov(
     m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None,
-    fweights: Any = None, aweights: Any = None,
+    fweights: Any = None, aweights: Any = None, *, dtype: Any = None,
 ) -> Tensor:  # fmt: skip
     """The covariance matrix of variables, a row each (a column each unless `rowvar`).
 
     Sums are divided by N - ddof, which is 1 by default and 0 for `bias`. `fweights` says how often each observation
     counts, `aweights` how much.
     """
+    m = m if dtype is None else asarray(m).astype(dtype)
     x = _variables(m, rowvar)
     if y is not None:
         other = _variables(beside(x, y)[1], rowvar)
@@ -99,9 +106,9 @@ def _variables(m: Any, rowvar: bool) -> Tensor:
     return x if rowvar else x.mT
 
 
-def corrcoef(x: Any, y: Any = None, rowvar: bool = True) -> Tensor:
+def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Tensor:
     """Pearson's coefficients: the covariance matrix, divided by both deviations."""
-    c = cov(x, y, rowvar)
+    c = cov(x, y, rowvar, dtype=dtype)
     if not c.ndim:
         return c / c
     deviation = arithmetic.sqrt(diagonal(c).real)

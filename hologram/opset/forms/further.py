@@ -9,9 +9,9 @@ import numpy as np
 
 from hologram.foundation.errors import ShapeError
 
-FURTHER = frozenset(("out", "where", "initial", "mean", "dtype"))
+FURTHER = frozenset(("out", "where", "initial", "mean", "dtype", "kind"))
 # What says nothing.
-UNSAID = {"where": True, "initial": None, "mean": None, "dtype": None, "out": None}
+UNSAID = {"where": True, "initial": None, "mean": None, "dtype": None, "out": None, "kind": None}
 
 
 def taken(function: Any) -> frozenset[str]:

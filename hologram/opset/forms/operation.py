@@ -47,7 +47,8 @@ ATEN_WORDS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-ALSO = {"ddof": "correction"}  # what NumPy calls an attribute, as keywords of any operation that has it
+# What NumPy calls an argument, as keywords of any operation that has it.
+ALSO = {"ddof": "correction", "a_min": "min", "a_max": "max"}
 
 
 @frozen
