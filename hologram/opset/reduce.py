@@ -12,7 +12,7 @@ from hologram.atlas import builder as atlas
 from hologram.atlas import complex_parts
 from hologram.atlas.builder import reduce_add, reduce_max, reduce_min, reduce_mul, select
 from hologram.foundation import dtypes
-from hologram.foundation.dtypes import COMPLEX, COMPUTED, FLOATS, INEXACT, INTEGERS, NUMBERS, DType
+from hologram.foundation.dtypes import COMPLEX, COMPUTED, INEXACT, INTEGERS, NUMBERS, DType
 from hologram.foundation.frozen import frozen
 from hologram.machine.axes import normalize_axes
 from hologram.machine.layout import Layout
@@ -24,6 +24,7 @@ from hologram.opset.complex_running import product_of, product_plan
 from hologram.opset.forms import types
 from hologram.opset.forms.composite import composite
 from hologram.opset.forms.gradient import rule_of
+from hologram.opset.forms.holomorphic import holomorphic
 from hologram.opset.forms.operation import Attributes, Inputs, Layouts, Sample, declared
 from hologram.opset.forms.row import Row, column, row, width
 from hologram.opset.forms.samples import cases, reduction
@@ -250,7 +251,7 @@ def all_(x, *, axis=None, keepdims=False):
 
 
 def _logsumexp_reference(x, **axes):
-    top = np.max(x, axis=axes.get("axis"), keepdims=True, initial=-np.inf)
+    top = np.max(np.real(x), axis=axes.get("axis"), keepdims=True, initial=-np.inf)
     top = np.nan_to_num(top, nan=0.0, posinf=0.0, neginf=0.0)
     total = np.log(np.sum(np.exp(x - top), axis=axes.get("axis"), keepdims=True)) + top
     return total if axes.get("keepdims") else np.squeeze(total, axis=axes.get("axis"))
@@ -258,15 +259,18 @@ def _logsumexp_reference(x, **axes):
 
 def _weighed(cotangent, x, result):
     """The softmax; 0 for rows of -infinity."""
-    return cotangent * atlas.exp(x - select(result == -math.inf, 0.0, result))
+    return cotangent * atlas.exp(x - select(complex_parts.real(result) == -math.inf, 0.0, result))
 
 
-@row(types=types.floating, dtypes=FLOATS, samples=reduction(), ulp=4, absolute=4.0,
-     reference=_logsumexp_reference, aten=("logsumexp",), gradient={"x": _weighed})  # fmt: skip
+@row(types=types.floating, dtypes=INEXACT, samples=reduction(), ulp=4, absolute=4.0, parts_ulp=64,
+     reference=_logsumexp_reference, aten=("logsumexp",), gradient={"x": holomorphic(_weighed)})  # fmt: skip
 def logsumexp(x, *, axis=None, keepdims=False):
-    """log(sum(exp(x))), without overflow; infinite where the largest element is, -infinity of nothing."""
-    largest = reduce_max(x)
-    top = select(atlas.absolute(largest) < math.inf, largest, 0.0)
+    """log(sum(exp(x))), without overflow; infinite where the largest element is, -infinity of nothing.
+
+    Of complex numbers the largest is that with the largest real part, and the angle lies in [-pi, pi].
+    """
+    largest = reduce_max(complex_parts.real(x))
+    top = select(atlas.absolute(largest) < math.inf, largest, 0.0).to(x.dtype)
     return atlas.log(reduce_add(atlas.exp(x - top))) + top
 
 
