@@ -283,7 +283,9 @@ def _logaddexp_reference(x, y):
     x, y = np.broadcast_arrays(x, y)
     high, low = np.where(x.real >= y.real, x, y), np.where(x.real >= y.real, y, x)
     ratio = np.exp(low - high)
-    return high + np.log(np.where(np.abs(ratio) < 1e-8, 1, 1 + ratio)) + np.where(np.abs(ratio) < 1e-8, ratio, 0)
+    return (
+        high + np.log(np.where(np.abs(ratio) < 1e-8, 1, 1 + ratio)) + np.where(np.abs(ratio) < 1e-8, ratio, 0)
+    )
 
 
 @elementwise(

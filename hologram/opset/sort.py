@@ -17,7 +17,16 @@ from hologram.machine.axes import normalize_axis
 from hologram.machine.layout import Layout
 from hologram.machine.plan import Plan, Target
 from hologram.opset.forms.default import Default
-from hologram.opset.forms.operation import ARRAYS, Attributes, Input, Inputs, Layouts, Operation, Sample, declared
+from hologram.opset.forms.operation import (
+    ARRAYS,
+    Attributes,
+    Input,
+    Inputs,
+    Layouts,
+    Operation,
+    Sample,
+    declared,
+)
 from hologram.opset.forms.samples import array
 from hologram.opset.forms.steps import Place, Steps
 from hologram.opset.indexing import scatter

@@ -90,25 +90,19 @@ def _like(x: Any, dtype: Any, device: Any, shape: Any) -> tuple[Any, dict[str, A
     }
 
 
-def empty_like(
-    x: Any, /, *, dtype: Any = None, device: Any = None, shape: Any = None
-) -> Tensor:
+def empty_like(x: Any, /, *, dtype: Any = None, device: Any = None, shape: Any = None) -> Tensor:
     """A Tensor with undefined contents, of the shape, dtype and executor of x unless they are named."""
     shape, rest = _like(x, dtype, device, shape)
     return empty(shape, **rest)
 
 
-def zeros_like(
-    x: Any, /, *, dtype: Any = None, device: Any = None, shape: Any = None
-) -> Tensor:
+def zeros_like(x: Any, /, *, dtype: Any = None, device: Any = None, shape: Any = None) -> Tensor:
     """A Tensor of zeros; see empty_like."""
     shape, rest = _like(x, dtype, device, shape)
     return zeros(shape, **rest)
 
 
-def ones_like(
-    x: Any, /, *, dtype: Any = None, device: Any = None, shape: Any = None
-) -> Tensor:
+def ones_like(x: Any, /, *, dtype: Any = None, device: Any = None, shape: Any = None) -> Tensor:
     """A Tensor of ones; see empty_like."""
     shape, rest = _like(x, dtype, device, shape)
     return ones(shape, **rest)

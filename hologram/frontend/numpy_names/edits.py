@@ -45,12 +45,18 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Tensor:
     at = np.arange(n)[obj] if isinstance(obj, slice) else on_host(obj, "insert: obj")
     several = at.ndim > 0 and at.size != 1
     if not at.ndim and new.ndim == x.ndim and axis is not None:
-        new = new.permute((*[a for a in fixed_range(1, k + 1)], 0, *fixed_range(k + 1, new.ndim))) if k else new
+        new = (
+            new.permute((*[a for a in fixed_range(1, k + 1)], 0, *fixed_range(k + 1, new.ndim))) if k else new
+        )
     count = at.size if several or new.ndim < max(x.ndim, 1) else new.shape[k]
     shape = tuple(count if a == k else size for a, size in enumerate(x.shape))
     # Where each element of the result comes from: x, or what is new behind it.
-    order = np.insert(np.arange(n), at if several else at.reshape(-1)[:1].repeat(count), np.arange(n, n + count))
-    return indexing.index_select(movement.concat([x, new.expand(shape)], axis=k), x.executor.tensor(order), axis=k)
+    order = np.insert(
+        np.arange(n), at if several else at.reshape(-1)[:1].repeat(count), np.arange(n, n + count)
+    )
+    return indexing.index_select(
+        movement.concat([x, new.expand(shape)], axis=k), x.executor.tensor(order), axis=k
+    )
 
 
 def resize(a: Any, new_shape: Any) -> Tensor:
@@ -60,7 +66,11 @@ def resize(a: Any, new_shape: Any) -> Tensor:
     size = int(np.prod(shape))
     if not x.size:
         return x.executor.zeros(shape, x.dtype)
-    flat = arrange.tile(x.reshape(x.size), repetitions=-(-size // x.size)) if size > x.size else x.reshape(x.size)
+    flat = (
+        arrange.tile(x.reshape(x.size), repetitions=-(-size // x.size))
+        if size > x.size
+        else x.reshape(x.size)
+    )
     return flat[:size].reshape(shape)
 
 
@@ -122,7 +132,7 @@ def _blocks(x: Any, made: Any) -> Any:
     return [_blocks(part, made) for part in x] if isinstance(x, list) else next(made)
 
 
-def vander(x: Any, N: int | None = None, increasing: bool = False) -> Tensor:  # noqa: N803
+def vander(x: Any, N: int | None = None, increasing: bool = False) -> Tensor:
     """Powers of a vector's elements, a column each; the highest first unless `increasing`."""
     v = asarray(x)
     if v.ndim != 1:

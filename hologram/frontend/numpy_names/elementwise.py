@@ -162,7 +162,9 @@ def unwrap(p: Any, discont: float | None = None, axis: int = -1, *, period: floa
     small = logic.where(logic.logical_and(logic.equal(small, -half), logic.greater(steps, 0)), half, small)
     least = half if discont is None else max(discont, half)
     change = logic.where(logic.less(arithmetic.abs_(steps), least), 0.0, small - steps)
-    return movement.concat([made.slice(k, 0, 1), made.slice(k, 1, None) + scan.cumsum(change, axis=k)], axis=k)
+    return movement.concat(
+        [made.slice(k, 0, 1), made.slice(k, 1, None) + scan.cumsum(change, axis=k)], axis=k
+    )
 
 
 def polyval(p: Any, x: Any) -> Tensor:

@@ -127,7 +127,9 @@ def _edges(flat: Tensor, bins: Any, range: Any, given: DType, weights: Any) -> T
     if not isinstance(bins, (int, np.integer, str)):
         return _known_edges(flat, bins)
     if isinstance(bins, str) and bins not in RULES:
-        raise ValueError(f"histogram: bins must be a number, edges or one of {', '.join(RULES)}, got {bins!r}")
+        raise ValueError(
+            f"histogram: bins must be a number, edges or one of {', '.join(RULES)}, got {bins!r}"
+        )
     if isinstance(bins, str) and weights is not None:
         raise TypeError(f"histogram: the rule {bins!r} does not know weights")
     if not isinstance(bins, str) and bins < 1:

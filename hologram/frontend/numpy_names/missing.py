@@ -9,7 +9,6 @@ from hologram.foundation.errors import ShapeError
 from hologram.frontend.array_api.creation import asarray
 from hologram.frontend.tensor import Tensor
 from hologram.opset import complex_numbers, logic, reduce, scan
-from hologram.opset import math as arithmetic
 from hologram.runtime.dispatch import deferred
 
 

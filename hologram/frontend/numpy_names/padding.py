@@ -43,12 +43,16 @@ def pad(array: Any, pad_width: Any = None, mode: str = "constant", *, constant_v
     if not isinstance(mode, str) or mode not in ALLOWED:
         raise ValueError(f"pad: mode must be one of {', '.join(ALLOWED)}, got {mode!r}")
     if not settings.keys() <= {ALLOWED[mode]}:
-        raise ValueError(f"pad: mode {mode!r} takes {ALLOWED[mode] or 'no setting'}, got {', '.join(settings)}")
+        raise ValueError(
+            f"pad: mode {mode!r} takes {ALLOWED[mode] or 'no setting'}, got {', '.join(settings)}"
+        )
     setting = settings.get(ALLOWED[mode] or "")
     if not x.ndim:
         return x.clone()
     if mode != "constant" and any(sum(w) and not n for n, w in zip(x.shape, widths, strict=True)):
-        raise ShapeError(f"pad: an axis without elements can be padded by a constant only, got shape {x.shape}")
+        raise ShapeError(
+            f"pad: an axis without elements can be padded by a constant only, got shape {x.shape}"
+        )
     if mode == "empty" or (mode == "constant" and setting is None):
         return operation.pad(x, padding=widths, value=0)
     if mode in STEPS or (ALLOWED[mode] == "reflect_type" and setting == "odd"):
@@ -81,7 +85,9 @@ def _paired(numbers: np.ndarray, ndim: int, who: str) -> Any:
     try:
         return np.broadcast_to(numbers, (ndim, 2)).tolist()
     except ValueError:
-        raise ShapeError(f"pad: {who} must be a number, a pair or {ndim} pairs, got {numbers.tolist()}") from None
+        raise ShapeError(
+            f"pad: {who} must be a number, a pair or {ndim} pairs, got {numbers.tolist()}"
+        ) from None
 
 
 def _sides(setting: Any, ndim: int) -> list[tuple[Any, Any]]:

@@ -24,7 +24,9 @@ def indices(dimensions: Sequence[int], dtype: Any = int, sparse: bool = False, *
     shape = integers(tuple(dimensions), "indices: a size")
     kind = dtypes.dtype(dtype)
     made = [
-        creation.arange(executor_of(device), n, dtype=kind.name).reshape([-1 if a == k else 1 for a in fixed_range(len(shape))])
+        creation.arange(executor_of(device), n, dtype=kind.name).reshape(
+            [-1 if a == k else 1 for a in fixed_range(len(shape))]
+        )
         for k, n in enumerate(shape)
     ]
     if sparse:
@@ -157,4 +159,3 @@ def put_along_axis(arr: Tensor, indices: Any, values: Any, axis: int | None) -> 
     ]
     grid[k] = places
     arr[unravel_index(places, arr.shape) if axis is None else tuple(grid)] = values
-

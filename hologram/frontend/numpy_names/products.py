@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from hologram.foundation.errors import ShapeError
-from hologram.frontend.array_api.creation import asarray
 from hologram.frontend.linear_algebra import products
 from hologram.frontend.numpy_names.operands import beside
 from hologram.frontend.numpy_names.shapes import ravel
 from hologram.frontend.tensor import Tensor
 from hologram.machine.axes import broadcast
 from hologram.opset import arrange, contraction, logic, matmul
-from hologram.opset import math as arithmetic
 from hologram.opset.complex_numbers import conjugated
 
 
@@ -41,7 +39,9 @@ def kron(a: Any, b: Any) -> Tensor:
     return products.kron(a, b)
 
 
-def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Tensor:
+def cross(
+    a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
+) -> Tensor:
     """The vector products along an axis of size 3, by default the last; see hg.linalg.cross.
 
     The axis of the first, of the second and of the result, unless `axis` is that of all.
@@ -51,7 +51,10 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
     x, y = beside(a, b)
     if (axisa, axisb, axisc) == (-1, -1, -1):
         return products.cross(x, y, axis=-1)
-    x, y = arrange.moveaxis(x, source=axisa, destination=-1), arrange.moveaxis(y, source=axisb, destination=-1)
+    x, y = (
+        arrange.moveaxis(x, source=axisa, destination=-1),
+        arrange.moveaxis(y, source=axisb, destination=-1),
+    )
     return arrange.moveaxis(products.cross(x, y, axis=-1), source=-1, destination=axisc)
 
 

@@ -59,7 +59,9 @@ def _between_numbers(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any
     kind = None if dtype is None else dtypes.dtype(dtype)
     if kind is None or kind.is_inexact:
         named = None if kind is None else kind.name
-        return creation.linspace(device=device, start=start, stop=stop, num=num, endpoint=endpoint, dtype=named)
+        return creation.linspace(
+            device=device, start=start, stop=stop, num=num, endpoint=endpoint, dtype=named
+        )
     return executor_of(device).tensor(np.linspace(start, stop, num, endpoint, dtype=kind.numpy))
 
 

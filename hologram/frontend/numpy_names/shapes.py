@@ -17,11 +17,12 @@ from hologram.frontend.linear_algebra import products
 from hologram.frontend.numpy_names.operands import beside
 from hologram.frontend.tensor import Tensor
 from hologram.machine.axes import integers, normalize_axis, whole
-from hologram.opset import arrange, creation, logic, movement, padding, power
-from hologram.opset import math as arithmetic
+from hologram.opset import arrange, creation, logic, movement, padding
 
 
-def array(object: Any, dtype: Any = None, *, copy: bool | None = True, ndmin: int = 0, device: Any = None) -> Tensor:
+def array(
+    object: Any, dtype: Any = None, *, copy: bool | None = True, ndmin: int = 0, device: Any = None
+) -> Tensor:
     """A tensor of an array, numbers or nested lists, of its own memory unless `copy` is false; see hg.asarray.
 
     Axes of size 1 are put in front where it has fewer than `ndmin`.

@@ -9,14 +9,17 @@ import numpy as np
 from hologram.foundation.errors import ShapeError
 from hologram.frontend.array_api.creation import asarray
 from hologram.frontend.linear_algebra.products import diagonal
-from hologram.frontend.numpy_names.operands import beside, floating, inexact, on_host, rows
+from hologram.frontend.numpy_names.operands import beside, floating, inexact
 from hologram.frontend.tensor import Tensor
 from hologram.machine.axes import normalize_axis
-from hologram.opset import complex_numbers, indexing, logic, matmul, movement, reduce, rounding, sort
+from hologram.opset import complex_numbers, matmul, movement, reduce
 from hologram.opset import math as arithmetic
 from hologram.opset.complex_numbers import conjugated
 
-def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: bool = False) -> Any:
+
+def average(
+    a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: bool = False
+) -> Any:
     """The mean, or the sum of a times weights divided by theirs; weights lie along the axis, or have a's shape.
 
     If `returned`, the sum of the weights comes beside it: without weights, how many elements there are.

@@ -40,7 +40,9 @@ def further(operation: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) ->
         result = made.where(operation(*args, **own), out)
     else:
         also = "" if out is not None or not operation.pointwise else "; `where` needs an `out`"
-        raise TypeError(f"{operation.name} has no argument {next(iter(given))!r}: it has {', '.join(names)}{also}")
+        raise TypeError(
+            f"{operation.name} has no argument {next(iter(given))!r}: it has {', '.join(names)}{also}"
+        )
     return result if out is None else into(result, out, operation.name)
 
 
