@@ -55,10 +55,10 @@ def expand_dims(x, *, axis=0):
     return x
 
 
-@composite(dtypes=ALL, aten=("squeeze.dims",), methods=False, reference=lambda x, axis: np.squeeze(x, axis),
-           samples=cases(((1, 3, 1), {"axis": 0}), ((1, 3, 1), {"axis": (0, -1)})))  # fmt: skip
-def squeeze(x, *, axis):
-    """x without the axes named, which must have size 1."""
+@composite(dtypes=ALL, aten=("squeeze.dims",), methods=False, reference=lambda x, axis=None: np.squeeze(x, axis),
+           samples=cases(((1, 3, 1), {"axis": 0}), ((1, 3, 1), {"axis": (0, -1)}), ((1, 3, 1), {})))  # fmt: skip
+def squeeze(x, *, axis=None):
+    """x without the axes named, which must have size 1; without all such axes if none is named."""
     return x.squeeze(axis)
 
 

@@ -280,8 +280,8 @@ def log_of_sum(x: Value, y: Value) -> Value:
 def _logaddexp_reference(x, y):
     if not np.iscomplexobj(x) and not np.iscomplexobj(y):
         return np.logaddexp(x, y)
-    x, y = np.broadcast_arrays(x, y)
-    high, low = np.where(x.real >= y.real, x, y), np.where(x.real >= y.real, y, x)
+    first = np.real(x) >= np.real(y)
+    high, low = np.where(first, x, y), np.where(first, y, x)
     ratio = np.exp(low - high)
     return (
         high + np.log(np.where(np.abs(ratio) < 1e-8, 1, 1 + ratio)) + np.where(np.abs(ratio) < 1e-8, ratio, 0)
@@ -291,7 +291,8 @@ def _logaddexp_reference(x, y):
 @elementwise(
     types=types.floating, dtypes=INEXACT, ulp=4, absolute=2.0, aten=("logaddexp",), parts_ulp=32,
     samples=lambda rng, d: binary(-50, 50, special=not d.is_complex)(rng, d), reference=_logaddexp_reference,
-    gradient={"x": holomorphic(_weight), "y": holomorphic(lambda cotangent, x, y: _weight(cotangent, y, x))})  # fmt: skip
+    gradient={"x": holomorphic(_weight),
+              "y": holomorphic(lambda cotangent, x, y: _weight(cotangent, y, x))})  # fmt: skip
 def logaddexp(x, y):
     """log(exp(x) + exp(y)), without overflow; of complex numbers as far from the real axis as the larger one is."""
     return log_of_sum(x, y)

@@ -197,7 +197,7 @@ def _samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
 def _plain_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
     for x, axis in axis_samples(rng, dtype):
         if dtype.is_complex:  # so that no sum turns round
-            x = (x.real + 0.3j * x.imag).astype(x.dtype)
+            x = np.asarray(np.real(x) + 0.3j * np.imag(x), x.dtype)
         yield Sample((x,), {"axis": axis})
 
 

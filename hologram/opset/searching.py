@@ -90,7 +90,8 @@ def searchsorted(at, x1, x2, sorter=None, *, side="left", nan_last=True):
     """Where x2 belongs in the sorted x1 (in x1 in the order of `sorter`): before ("left") or behind what equals it.
 
     An x1 of several axes is searched along the last one, in the row that x2 has the place of. Complex numbers stand in
-    the order of `sort`. NaN is the largest number; without `nan_last`, as in PyTorch, the search goes on behind what cannot be compared.
+    the order of `sort`. NaN is the largest number; without `nan_last`, as in PyTorch, the search goes on behind what
+    cannot be compared.
     """
     common = promote(x1.dtype, x2.dtype).computed
     common = u32 if common.kind == "bool" else common

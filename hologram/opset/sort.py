@@ -108,8 +108,9 @@ def _ranks(x: np.ndarray) -> np.ndarray:
     """Of each element among the distinct ones in order."""
     if not np.iscomplexobj(x):
         return np.unique(x, return_inverse=True)[1]
-    parts = (np.where(np.isnan(part), 0, part) for part in (x.real, x.imag))
-    rows = np.stack([2 * np.isnan(x.real) + np.isnan(x.imag), *parts], axis=1)
+    across, up = np.real(x), np.imag(x)
+    parts = (np.where(np.isnan(part), 0, part) for part in (across, up))
+    rows = np.stack([2 * np.isnan(across) + np.isnan(up), *parts], axis=1)
     return np.unique(rows, axis=0, return_inverse=True)[1]
 
 

@@ -75,7 +75,8 @@ def full(shape: Shape, fill_value: Any, *, dtype: Any = None, device: Any = None
     """
     if getattr(fill_value, "ndim", 0) or isinstance(fill_value, (list, tuple)):
         given = asarray(fill_value, dtype=dtype, device=device)
-        return given.expand(shape if isinstance(shape, (tuple, list)) else (shape,)).clone()
+        sizes: Any = shape if isinstance(shape, (tuple, list)) else (shape,)
+        return given.expand(sizes).clone()
     if dtype is None:
         dtype = host_values(fill_value, None).dtype
     return executor_of(device).full(shape, fill_value, dtype)

@@ -43,12 +43,10 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Tensor:
     new = new.astype(x.dtype, copy=False)
     n = x.shape[k]
     at = np.arange(n)[obj] if isinstance(obj, slice) else on_host(obj, "insert: obj")
-    several = at.ndim > 0 and at.size != 1
-    if not at.ndim and new.ndim == x.ndim and axis is not None:
-        new = (
-            new.permute((*[a for a in fixed_range(1, k + 1)], 0, *fixed_range(k + 1, new.ndim))) if k else new
-        )
-    count = at.size if several or new.ndim < max(x.ndim, 1) else new.shape[k]
+    several = at.size != 1
+    new = new.reshape((1,) * (x.ndim - new.ndim) + new.shape)
+    new = new if at.ndim else arrange.moveaxis(new, source=0, destination=k)
+    count = at.size if several else new.shape[k]
     shape = tuple(count if a == k else size for a, size in enumerate(x.shape))
     # Where each element of the result comes from: x, or what is new behind it.
     order = np.insert(

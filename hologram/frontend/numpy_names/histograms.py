@@ -167,7 +167,7 @@ def _count(flat: Tensor, rule: str, low: float, high: float, given: DType) -> in
     width = RULES[rule](x, float(reduce.max_(x) - reduce.min_(x)))
     if given.is_integer and width < 1:
         width = 1.0
-    return int(math.ceil((high - low) / width)) if width else 1
+    return math.ceil((high - low) / width) if width else 1
 
 
 # Widths of bins, from the elements and the distance between the smallest and the largest.

@@ -69,7 +69,7 @@ def pad(array: Any, pad_width: Any = None, mode: str = "constant", *, constant_v
 
 def _widths(given: Any, ndim: int) -> tuple[Pair, ...]:
     if isinstance(given, dict):
-        filled = [(0, 0)] * ndim
+        filled: list[Any] = [(0, 0)] * ndim
         for axis, width in given.items():
             filled[axis] = (width, width) if isinstance(width, (int, np.integer)) else tuple(width)
         given = filled

@@ -22,6 +22,10 @@ from hologram.opset import math as arithmetic
 Number = (bool, int, float, complex, np.generic)
 
 
+def _are_numbers(*given: Any) -> bool:
+    return all(isinstance(x, Number) for x in given)
+
+
 def linspace(*given: Any, device: Any = None, **settings: Any) -> Any:
     """`num` numbers at equal distances from start to stop, or, without the endpoint, to the one before it.
 
@@ -43,7 +47,7 @@ def _linspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, retst
     num = whole(num, "linspace: num")
     if num < 0:
         raise ShapeError(f"linspace: num must be at least 0, got {num}")
-    if isinstance(start, Number) and isinstance(stop, Number):
+    if _are_numbers(start, stop):
         made = _between_numbers(start, stop, num, endpoint, dtype, device)
         step: Any = (stop - start) / (num - bool(endpoint)) if num > bool(endpoint) else math.nan
     else:
@@ -90,8 +94,7 @@ def logspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: 
              axis: int = 0, *, device: Any = None) -> Tensor:  # fmt: skip
     """base to the powers that linspace gives."""
     kind = None if dtype is None else dtypes.dtype(dtype)
-    numbers = all(isinstance(x, Number) for x in (start, stop, base))
-    if numbers and kind is not None and not kind.is_inexact:
+    if _are_numbers(start, stop, base) and kind is not None and not kind.is_inexact:
         made = np.logspace(start, stop, num, endpoint, base, dtype=kind.numpy)
         return executor_of(device).tensor(made)
     powers = linspace(start, stop, num, endpoint, dtype=kind, axis=axis, device=device)
@@ -105,7 +108,7 @@ def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype
     Of real numbers with one sign they are computed on the device. Complex ones lie on a spiral, and are computed on the
     host, as integers are.
     """
-    if not (isinstance(start, Number) and isinstance(stop, Number)):
+    if not _are_numbers(start, stop):
         first, last = (inexact(x) for x in beside(start, stop))
         sign = arithmetic.sign(first)
         powers = linspace(arithmetic.log(first.abs()), arithmetic.log(last.abs()), num, endpoint, axis=0)

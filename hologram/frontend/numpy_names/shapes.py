@@ -32,7 +32,7 @@ def array(
 
 
 def ravel(a: Any, order: str = "C") -> Tensor:
-    """The elements in row-major order ("C") along one axis, or in column-major order ("F"): a view where that can be."""
+    """The elements in row-major order ("C") along one axis, or by columns ("F"): a view where that can be."""
     x = asarray(a)
     if order not in ("C", "F", "A", "K"):
         raise ValueError(f"ravel: order must be C, F, A or K, got {order!r}")
