@@ -119,11 +119,11 @@ def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype
         raise ValueError(f"geomspace: numbers other than 0 are needed, got {start} and {stop}")
     kind = None if dtype is None else dtypes.dtype(dtype)
     is_complex = isinstance(start, complex) or isinstance(stop, complex)
-    if is_complex or start * stop < 0 or (kind is not None and not kind.is_inexact):
+    if is_complex or np.real(start * stop) < 0 or (kind is not None and not kind.is_inexact):
         with np.errstate(all="ignore"):
             made = np.geomspace(start, stop, num, endpoint, dtype=None if kind is None else kind.numpy)
         kind = kind or (dtypes.c64 if is_complex else dtypes.f32)
         return executor_of(device).tensor(made.astype(kind.numpy, copy=False))
     low, high = math.log(abs(start)), math.log(abs(stop))
     powers = linspace(low, high, num, endpoint, dtype=kind, device=device)
-    return math.copysign(1.0, start) * arithmetic.exp(powers)
+    return math.copysign(1.0, float(np.real(start))) * arithmetic.exp(powers)
