@@ -11,13 +11,10 @@ from hologram.foundation import lazy
 
 if TYPE_CHECKING:
     from hologram.frontend import updates
-    from hologram.frontend.array_api import numpy_functions, searching
-    from hologram.frontend.linear_algebra import products
+    from hologram.frontend.array_api import numpy_functions
 else:  # not needed to compute
     updates = lazy.module("hologram.frontend.updates")
     numpy_functions = lazy.module("hologram.frontend.array_api.numpy_functions")
-    searching = lazy.module("hologram.frontend.array_api.searching")
-    products = lazy.module("hologram.frontend.linear_algebra.products")
 
 ARRAY_API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
 
@@ -73,15 +70,15 @@ class ArrayProtocol:
 
     def nonzero(self) -> Any:
         """The positions (i64) of the elements that are not 0, a tensor for each axis; waits."""
-        return searching.nonzero(self)
+        return self.__array_namespace__().nonzero(self)
 
     def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
         """The diagonals along the last axis, a view."""
-        return products.diagonal(self, offset=offset, axis1=axis1, axis2=axis2)
+        return self.__array_namespace__().diagonal(self, offset, axis1, axis2)
 
     def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Any:
         """The sums of diagonals."""
-        return products.trace(self, offset=offset, axis1=axis1, axis2=axis2, dtype=dtype)
+        return self.__array_namespace__().trace(self, offset, axis1, axis2, dtype)
 
     @property
     def itemsize(self: Any) -> int:

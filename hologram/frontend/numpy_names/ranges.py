@@ -103,10 +103,9 @@ def logspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: 
 
 def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0, *,
               device: Any = None) -> Tensor:  # fmt: skip
-    """Numbers with equal quotients from start to stop, which are not 0.
+    """Numbers with equal quotients from start to stop, which are not 0, and of one sign if they are real.
 
-    Of real numbers with one sign they are computed on the device. Complex ones lie on a spiral, and are computed on the
-    host, as integers are.
+    Complex ones lie on a spiral, and are computed on the host, as integers are.
     """
     if not _are_numbers(start, stop):
         first, last = (inexact(x) for x in beside(start, stop))
@@ -119,7 +118,9 @@ def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype
         raise ValueError(f"geomspace: numbers other than 0 are needed, got {start} and {stop}")
     kind = None if dtype is None else dtypes.dtype(dtype)
     is_complex = isinstance(start, complex) or isinstance(stop, complex)
-    if is_complex or np.real(start * stop) < 0 or (kind is not None and not kind.is_inexact):
+    if not is_complex and not np.real(start * stop) > 0:
+        raise ValueError(f"geomspace: two numbers of one sign are needed, got {start} and {stop}")
+    if is_complex or (kind is not None and not kind.is_inexact):
         with np.errstate(all="ignore"):
             made = np.geomspace(start, stop, num, endpoint, dtype=None if kind is None else kind.numpy)
         kind = kind or (dtypes.c64 if is_complex else dtypes.f32)
