@@ -277,6 +277,12 @@ def test_methods_of_arrays(executor):
     same((x > 0).nonzero(), (CUBE > 0).nonzero())
     same(z.conjugate(), np.array([1 - 2j], np.complex64))
     assert x.itemsize == 4
+    z.view("float32")[0] = 5.0  # the same memory
+    assert z.tolist() == [5 + 2j]
+    same(x.view(np.complex64), CUBE.view(np.complex64))
+    with pytest.raises(hg.UnsupportedDType, match=r"view: f32 of shape \(2, 3, 4\) cannot be seen as i32"):
+        x.view("int32")
+    assert hg.arange(executor.tensor(3)).tolist() == [0, 1, 2]
     y = executor.zeros((3, 2))
     hg.put_along_axis(y, executor.tensor(np.array([[1], [0], [1]])), 5.0, 1)
     assert y.tolist() == [[0, 5], [5, 0], [0, 5]]
