@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -190,7 +191,9 @@ def tile(x, *, repetitions):
     shape = (1,) * (rank - x.ndim) + x.shape
     within = [size for n in shape for size in (1, n)]
     wide = x.reshape(within).expand([size for n, r in zip(shape, counts, strict=True) for size in (r, n)])
-    return wide.reshape([n * r for n, r in zip(shape, counts, strict=True)])
+    made = wide.reshape([n * r for n, r in zip(shape, counts, strict=True)])
+    # Where that is a view still: what is tiled has memory of its own, which can be written to.
+    return made if math.prod(counts) > 1 and made.layout.is_writable else made.clone()
 
 
 _TRIANGLES = (((4, 5), {"k": 0}), ((4, 5), {"k": 2}), ((2, 5, 3), {"k": -1}), ((0, 3), {"k": 0}))

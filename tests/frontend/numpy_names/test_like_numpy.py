@@ -283,6 +283,11 @@ def test_methods_of_arrays(executor):
     with pytest.raises(hg.UnsupportedDType, match=r"view: f32 of shape \(2, 3, 4\) cannot be seen as i32"):
         x.view("int32")
     assert hg.arange(executor.tensor(3)).tolist() == [0, 1, 2]
+    for repetitions in ((2, 1, 1, 1), (1, 1, 1)):
+        tiled = hg.tile(x, repetitions)
+        tiled[...] = 0
+        assert tiled.shape[-3:] == x.shape
+        assert x.any()
     y = executor.zeros((3, 2))
     hg.put_along_axis(y, executor.tensor(np.array([[1], [0], [1]])), 5.0, 1)
     assert y.tolist() == [[0, 5], [5, 0], [0, 5]]
