@@ -193,7 +193,7 @@ def tile(x, *, repetitions):
     wide = x.reshape(within).expand([size for n, r in zip(shape, counts, strict=True) for size in (r, n)])
     made = wide.reshape([n * r for n, r in zip(shape, counts, strict=True)])
     # Where that is a view still: what is tiled has memory of its own, which can be written to.
-    return made if math.prod(counts) > 1 and made.layout.is_writable else made.clone()
+    return made if math.prod(counts) > 1 and made.layout.is_writable else movement.copy(made)
 
 
 _TRIANGLES = (((4, 5), {"k": 0}), ((4, 5), {"k": 2}), ((2, 5, 3), {"k": -1}), ((0, 3), {"k": 0}))
