@@ -91,6 +91,10 @@ def _lines(operation: Operation, result: str) -> tuple[str, str]:
     attributes = [_parameter(n, d) for n, d in (*operation.attributes.items(), *also.items())]
     required = [p for p in attributes if not p.endswith(" = ...")]
     attributes = [*required, *(p for p in attributes if p not in required)]
+    further = (
+        ("where", "initial") if operation.further is not None else ("where",) if operation.pointwise else ()
+    )
+    asked = [f"{n}: Any = ..." for n in (*further, "out") if n not in operation.signature.parameters]
     if not operation.operands:  # an executor, or what must be given, in places
         given = [
             "*given: Any",
@@ -105,7 +109,9 @@ def _lines(operation: Operation, result: str) -> tuple[str, str]:
     operands = [_operand(operation, n) for n in operation.operands]
     # So that `f(*operands)` of a list is accepted; and nothing that is required may follow what is not.
     if attributes and (len(operands) > 2 or (required and any(p.endswith(" = ...") for p in operands))):
-        attributes = ["*", *attributes]
+        attributes = ["*", *attributes, *asked]
+    else:
+        attributes = [*attributes, "*", *asked]
     call = f"def {operation.name}({', '.join([*operands, *attributes])}) -> {result}: ..."
     method = f"    def {operation.name}({', '.join(['self', *operands[1:], *attributes])}) -> {result}: ..."
     return call, method if operation.methods else ""
