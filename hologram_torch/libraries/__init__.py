@@ -30,6 +30,7 @@ ADAPTERS = {
     "accelerate.utils.modeling": ("with_accelerate", "modeling"),
     "sentence_transformers.util.environment": ("with_sentence_transformers", "environment"),
     "torch._dynamo.trace_rules": ("with_dynamo", "trace_rules"),
+    "transformers.generation.utils": ("with_transformers", "generation"),
     "transformers.pipelines.base": ("with_transformers", "pipelines"),
     "transformers.training_args": ("with_transformers", "training_args"),
     **{
