@@ -190,6 +190,7 @@ class Pair:
     @cached_property
     def wanted(self) -> Any:
         """The host's result, after its backward pass."""
+        _ = self.device  # copied before the host's model keeps results of its own
         torch.manual_seed(0)
         result = self.host(**self.inputs)
         self.loss_of(result).backward()
