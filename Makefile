@@ -45,7 +45,7 @@ drivers: $(VENV)/test ## the operations on other drivers of WebGPU; EVERY=1 for 
 
 libraries: $(VENV)/libraries ## scripts of libraries too large for CI on the device; the table of docs/pytorch.md
 	@mkdir -p out
-	HOLOGRAM_BACKEND=cpu $(BIN)/pytest tests/libraries -rs --table out/libraries.md
+	HOLOGRAM_BACKEND=cpu $(BIN)/pytest tests/libraries -rs --table out/libraries.md --models out/models.md
 
 check: $(VENV)/test ## lint, types and import rules
 	$(BIN)/ruff check .
