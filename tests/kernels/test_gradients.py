@@ -129,6 +129,80 @@ def test_a_written_argument_and_a_closure_are_refused(cpu: Any) -> None:
         hg.grad(lambda x: (kernel[6](other, x), hg.sum(x))[1])(other)
 
 
+@hg.kernel
+def squared(x: hg.Array[hg.f32], out: hg.Array[hg.f32]):
+    i = hg.index()
+    if i < 3:
+        out[i] = x[i] * x[i]
+
+
+@hg.kernel
+def added(x: hg.Array[hg.f32], out: hg.Array[hg.f32]):
+    i = hg.index()
+    out[i] += x[i]
+
+
+def _kept(x: Any) -> Any:
+    out = x * 3
+    squared[5](x, out)
+    return hg.sum(out * out)
+
+
+def _of_parts(x: Any) -> Any:
+    out = x * 2
+    before = out * 1
+    squared[2](x[1:3], out[3:])
+    return hg.sum(out * before)
+
+
+def _same_twice(x: Any) -> Any:
+    out = x * x
+    added[5](out, out)
+    added[5](x, out)
+    return hg.sum(out * x)
+
+
+AXPY = """program axpy rank 1 reduced 0
+buffer x : f32 read
+buffer y : f32 read_write
+scalar a : f32
+%0 = coordinate 0 : index
+%1 = load x %0 : f32
+%2 = load y %0 : f32
+%3 = scalar a : f32
+%4 = mul %1, %3 : f32
+%5 = mul %4, %2 : f32
+store y %0, %5
+"""
+
+
+def _program(x: Any) -> Any:
+    y = x + 1
+    x.executor.run(AXPY, {"x": x, "y": y}, lanes=5, a=2.0)
+    return hg.sum(y)
+
+
+@pytest.mark.parametrize("transform", [lambda f: f, hg.jit], ids=["eager", "jit"])
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        (_kept, lambda x: np.where(np.arange(5) < 3, 4 * x**3, 18 * x)),
+        (_of_parts, lambda x: np.array([8, 8, 8, 0, 0]) * x),
+        (_same_twice, lambda x: 6 * x**2 + 2 * x),
+        (_program, lambda x: 4 * x + 2),
+    ],
+)
+def test_what_was_there_before(
+    executor: Any, function: Any, expected: Any, transform: Callable[[Any], Any]
+) -> None:
+    x = np.array([0.5, 1, 2, 3, 4], np.float32)
+    want = expected(x)
+    if function is _of_parts:  # 2 x3 x1^2 + 2 x4 x2^2 behind the first three
+        want = want + np.array([0, 4 * x[3] * x[1], 4 * x[4] * x[2], 2 * x[1] ** 2, 2 * x[2] ** 2])
+    found = transform(hg.grad(function))(executor.tensor(x))
+    np.testing.assert_allclose(found.to_numpy(), want, rtol=1e-5)
+
+
 def test_a_rule_of_ones_own(cpu: Any) -> None:
     @hg.kernel
     def clipped(x: hg.Array[hg.f32], out: hg.Array[hg.f32], scale: hg.f32):
