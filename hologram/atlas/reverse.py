@@ -51,12 +51,21 @@ class Adjoint:
 def adjoint_of(
     program: Program, wanted: frozenset[str], same: tuple[tuple[str, str], ...] = (), lanes: int = 0
 ) -> Adjoint:
-    """The adjoint for some of its buffers and scalars; `same` has those that are other buffers by another name.
+    """The adjoint for some of its buffers and scalars.
+
+    Args:
+        program: of lanes that are computed apart, without rows.
+        wanted: the buffers and scalars that have a gradient.
+        same: those buffers that are another one by another name, with that name.
+        lanes: 1 where it runs on a grid of one lane, which may store wherever it likes.
 
     Raises:
         NoDerivative: an instruction cannot be followed, which the error holds.
     """
-    return _Reverse(program, examined(program, wanted, dict(same), alone=lanes == 1)).made()
+    try:
+        return _Reverse(program, examined(program, wanted, dict(same), alone=lanes == 1)).made()
+    except NoDerivative as error:
+        raise NoDerivative(error.why, error.instruction, program.name) from None
 
 
 class _Reverse:

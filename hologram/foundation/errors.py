@@ -78,8 +78,8 @@ class GradientError(HologramError, TypeError):
 class NoDerivative(GradientError):
     """An instruction of a program, `instruction`, that cannot be followed backwards."""
 
-    def __init__(self, why: str, instruction: object) -> None:
-        super().__init__(why)
+    def __init__(self, why: str, instruction: object, who: str = "") -> None:
+        super().__init__(f"{who}: {why}" if who else why)
         self.why = why
         self.instruction = instruction
 

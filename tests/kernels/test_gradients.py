@@ -203,6 +203,45 @@ def test_what_was_there_before(
     np.testing.assert_allclose(found.to_numpy(), want, rtol=1e-5)
 
 
+def test_loops_around_kernels(cpu: Any) -> None:
+    kernel = next(c for c in CASES if c.name == "stencil").kernel(hg.f64)
+
+    def turn(u: Any, scale: Any) -> Any:
+        out = hg.zeros_like(u)
+        kernel[u.shape](u, 0.3, out)
+        return out * u + u, hg.sum(out)
+
+    def unrolled(u: Any) -> Any:
+        sums = []
+        for _ in range(3):
+            u, total = turn(u, None)
+            sums.append(total)
+        return hg.sum(u * u) + hg.sum(hg.stack(sums) ** 2)
+
+    def scanned(u: Any) -> Any:
+        u, sums = hg.scan(turn, u, None, length=3)
+        return hg.sum(u * u) + hg.sum(sums**2)
+
+    u = cpu.tensor(np.linspace(0.5, 1.5, 6))
+    expected = hg.grad(unrolled)(u).to_numpy()
+    assert np.abs(expected).min() > 0.1
+    for function in (hg.grad(scanned), hg.jit(hg.grad(scanned)), hg.grad(hg.jit(scanned))):
+        np.testing.assert_allclose(function(u).to_numpy(), expected, rtol=1e-12)
+
+
+def test_a_second_derivative_is_refused_by_name(cpu: Any) -> None:
+    kernel = next(c for c in CASES if c.name == "newton").kernel(hg.f64)
+
+    def loss(x: Any) -> Any:
+        out = hg.zeros_like(x)
+        kernel[6](x, out)
+        return hg.sum(out)
+
+    x = cpu.tensor(np.linspace(0.5, 1.5, 6))
+    with pytest.raises(hg.GradientError, match="kernel_newton_adjoint"):
+        hg.grad(lambda x: hg.sum(hg.grad(loss)(x)))(x)
+
+
 def test_a_rule_of_ones_own(cpu: Any) -> None:
     @hg.kernel
     def clipped(x: hg.Array[hg.f32], out: hg.Array[hg.f32], scale: hg.f32):

@@ -14,10 +14,10 @@ from hologram.foundation.dtypes import DType
 from hologram.foundation.errors import GradientError
 from hologram.frontend import tensor as tensors
 from hologram.frontend.gradient.tracked import Variable
-from hologram.frontend.jit.launched import slots_of, with_data
+from hologram.frontend.jit.launched import Launched, slots_of, with_data
 from hologram.frontend.tensor import Tensor
 from hologram.opset.forms.gradient import Rule
-from hologram.opset.movement import concat
+from hologram.opset.movement import cast, concat
 from hologram.runtime.dispatch import traced_by
 from hologram.runtime.engine import Engine
 
@@ -80,6 +80,25 @@ def launch(tape: Any, engine: Engine, kernel: Any, buffers: Sequence[Any], scala
     variables = iter(made)
     for view, new in ((v, n) for v, n, s in zip(seen, after, stored, strict=True) if s):
         tape.replace(engine, view, tape.tracked(new, next(variables)))
+
+
+def launched_again(tape: Any, engine: Engine, operation: Launched, operands: Sequence[Any]) -> Any:
+    """The results of a launch that a graph holds, of a loop's body, as tensors of the tape."""
+    launch_of, held = operation.launch, []
+    for slot, given in zip(launch_of.slots, operands, strict=True):
+        shape, dtype = slot.layout.shape, slot.layout.dtype
+        if not slot.stored:
+            held.append(given)
+        elif given is not None:
+            held.append(tape.apply(engine, cast, [given], {"dtype": dtype.name}))
+        elif slot.begins is not None:
+            held.append(tape.full(engine, shape, slot.begins, dtype))
+        else:
+            held.append(tape.empty(engine, shape, dtype))
+    bound = [held[k] for k in launch_of.buffers]
+    launch(tape, engine, launch_of.program, bound, launch_of.numbers, launch_of.grid)
+    results = tuple(x for x, slot in zip(held, launch_of.slots, strict=True) if slot.stored)
+    return results if len(results) > 1 else results[0]
 
 
 def _backwards(

@@ -16,8 +16,9 @@ from hologram.foundation.errors import GradientError, ShapeError
 from hologram.foundation.frozen import frozen
 from hologram.frontend import tensor as tensors
 from hologram.frontend.gradient.cotangent import Cotangent
-from hologram.frontend.gradient.launches import launch
+from hologram.frontend.gradient.launches import launch, launched_again
 from hologram.frontend.gradient.tracked import Cell, Tracked, Variable
+from hologram.frontend.jit.launched import Launched
 from hologram.frontend.tensor import Tensor
 from hologram.frontend.tree import mapped
 from hologram.machine.layout import Layout
@@ -94,6 +95,8 @@ class Tape:
         self, engine: Engine, operation: Operation, operands: Sequence[Any], attributes: Mapping[str, Any]
     ) -> Any:
         """New tensors with an operation's results."""
+        if isinstance(operation, Launched):
+            return launched_again(self, engine, operation, operands)
         given = tensors.operands_of(engine, operation, operands)
         plain = [x.beneath if self.owns(x) else x for x in given]
         returned = self.below(tensors.evaluated, operation.name, engine, operation, plain, attributes)
