@@ -8,7 +8,7 @@ from typing import Any
 from hologram.atlas.opcodes import ATOMICS, LOCAL_ACCESSES, PURE, REDUCTIONS, STRUCTURED, Opcode
 from hologram.atlas.program import Block, Instruction, Program
 from hologram.atlas.ssa import definitions, mentions
-from hologram.foundation.errors import NoDerivative
+from hologram.foundation.errors import GradientError
 from hologram.foundation.frozen import frozen
 
 O = Opcode
@@ -22,6 +22,15 @@ _WAYS: Mapping[Opcode, str] = {
     **dict.fromkeys(REDUCTIONS, "a program of rows cannot be followed backwards"),
 }
 _OWN = frozenset({O.COORDINATE, O.LANE, O.WORKGROUP, O.THREAD, O.LOAD})  # what may differ from lane to lane
+
+
+class NoDerivative(GradientError):
+    """An instruction of a program, `instruction`, that cannot be followed backwards."""
+
+    def __init__(self, why: str, instruction: object, who: str = "") -> None:
+        super().__init__(f"{who}: {why}" if who else why)
+        self.why = why
+        self.instruction = instruction
 
 
 @frozen(eq=False)

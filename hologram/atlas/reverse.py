@@ -17,12 +17,12 @@ from hologram.atlas.adjoint import _Flow, _passed
 from hologram.atlas.builder import Builder, Value, select
 from hologram.atlas.opcodes import LOOPS, STRUCTURED, Opcode
 from hologram.atlas.program import Access, Block, BufferParameter, Instruction, Program
-from hologram.atlas.replayed import Plan, examined
+from hologram.atlas.replayed import NoDerivative, Plan, examined
 from hologram.atlas.ssa import deep, enters, has_effect, makes, sources
 from hologram.atlas.verify import verify
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType
-from hologram.foundation.errors import NoDerivative, ProgramError
+from hologram.foundation.errors import ProgramError
 from hologram.foundation.frozen import frozen
 
 KEPT_BYTES = 1 << 14  # of a lane, for what loops carried

@@ -75,15 +75,6 @@ class GradientError(HologramError, TypeError):
     """A derivative that does not exist, or that is asked for in a way that cannot be followed."""
 
 
-class NoDerivative(GradientError):
-    """An instruction of a program, `instruction`, that cannot be followed backwards."""
-
-    def __init__(self, why: str, instruction: object, who: str = "") -> None:
-        super().__init__(f"{who}: {why}" if who else why)
-        self.why = why
-        self.instruction = instruction
-
-
 class BufferFreed(HologramError, RuntimeError):
     """A buffer was used after `free()` or after its executor was closed."""
 

@@ -12,9 +12,10 @@ from typing import Any, cast, overload
 import numpy as np
 
 from hologram.atlas.program import Access, Program
+from hologram.atlas.replayed import NoDerivative
 from hologram.foundation import dtypes
 from hologram.foundation.config import config
-from hologram.foundation.errors import KernelError, NoDerivative, ShapeError, TraceError
+from hologram.foundation.errors import KernelError, ShapeError, TraceError
 from hologram.foundation.frozen import frozen
 from hologram.frontend.gradient.launches import stated
 from hologram.frontend.gradient.tape import Tape

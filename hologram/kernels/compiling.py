@@ -12,6 +12,7 @@ from typing import Any
 
 from hologram.atlas.opcodes import READS, WRITES, Opcode
 from hologram.atlas.program import Access, Block, BufferParameter, Program, written
+from hologram.atlas.replayed import NoDerivative
 from hologram.atlas.ssa import has_effect, sources
 from hologram.atlas.verify import verify
 from hologram.foundation import dtypes
@@ -19,7 +20,6 @@ from hologram.foundation.dtypes import DType
 from hologram.foundation.errors import (
     GradientError,
     KernelError,
-    NoDerivative,
     ProgramError,
     UnsupportedDType,
 )

@@ -97,8 +97,8 @@ def launched_again(tape: Any, engine: Engine, operation: Launched, operands: Seq
             held.append(tape.empty(engine, shape, dtype))
     bound = [held[k] for k in launch_of.buffers]
     launch(tape, engine, launch_of.program, bound, launch_of.numbers, launch_of.grid)
-    results = tuple(x for x, slot in zip(held, launch_of.slots, strict=True) if slot.stored)
-    return results if len(results) > 1 else results[0]
+    results: tuple[Any, ...] = tuple(x for x, slot in zip(held, launch_of.slots, strict=True) if slot.stored)
+    return results if len(results) != 1 else results[0]
 
 
 def _backwards(
