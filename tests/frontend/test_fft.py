@@ -10,7 +10,7 @@ import pytest
 import hologram as hg
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType
-from hologram.opset.fourier import radices, roots
+from hologram.opset.fourier.passes import radices, roots
 
 pytestmark = pytest.mark.sampled(5)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import cmath
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
@@ -22,8 +22,10 @@ from hologram.foundation import dtypes
 from hologram.foundation.dtypes import COMPLEX, DType
 from hologram.foundation.errors import ShapeError, UnsupportedDType
 from hologram.foundation.frozen import frozen
+from hologram.machine.axes import normalize_axis
 from hologram.machine.layout import Layout
 from hologram.machine.plan import Plan, Step, Target
+from hologram.opset.fourier.butterflies import PRIMES, small
 from hologram.opset.forms.map import indexed
 from hologram.opset.forms.operation import (
     OPERATIONS,
@@ -36,9 +38,7 @@ from hologram.opset.forms.operation import (
 )
 from hologram.opset.forms.samples import array
 from hologram.opset.forms.steps import Place, Steps
-
-PRIMES = (3, 5, 7, 11, 13)  # beside 2, whose powers go by 16 at most
-
+from hologram.opset.tiles.fourier import own_steps
 
 @lru_cache(maxsize=4096)
 def radices(n: int) -> tuple[int, ...] | None:
@@ -66,7 +66,7 @@ def roots(n: int, dtype: DType) -> np.ndarray:
     return (np.exp(-1j * angle) * np.array([1, -1j, -1, 1j])[turn % 4]).astype(dtype.numpy)
 
 
-def _turned(z: Value, angle: float) -> Value:
+def turned(z: Value, angle: float) -> Value:
     """A number times e^(2 pi i angle)."""
     quarters = angle * 4.0
     if quarters == round(quarters):
@@ -75,39 +75,9 @@ def _turned(z: Value, angle: float) -> Value:
     return z * z.builder.constant(cmath.exp(2j * math.pi * angle), z.dtype)
 
 
-def _small(x: Sequence[Value], sign: int) -> list[Value]:
-    """The transform of few numbers, in registers."""
-    n = len(x)
-    if n == 1:
-        return list(x)
-    if n == 2:
-        return [x[0] + x[1], x[0] - x[1]]
-    if n in PRIMES:
-        return _prime(x, sign)
-    half = n // 2
-    even, odd = _small(x[::2], sign), _small(x[1::2], sign)
-    odd = [_turned(z, sign * k / n) for k, z in enumerate(odd)]
-    return [e + o for e, o in zip(even, odd, strict=True)] + [even[k] - odd[k] for k in range(half)]
-
-
-def _prime(x: Sequence[Value], sign: int) -> list[Value]:
-    """By the sums and differences of elements that stand opposite each other."""
-    n = len(x)
-    pairs = [(x[k] + x[n - k], x[k] - x[n - k]) for k in range(1, n // 2 + 1)]
-    result: list[Value] = [x[0]] * n
-    for total, _ in pairs:
-        result[0] = result[0] + total
-    for j in range(1, n // 2 + 1):
-        along, across = x[0], None
-        for k, (total, apart) in enumerate(pairs, 1):
-            angle = 2 * math.pi * j * k / n
-            along = along + total * math.cos(angle)
-            term = apart * (sign * math.sin(angle))
-            across = term if across is None else across + term
-        assert across is not None
-        up = _turned(across, 0.25)
-        result[j], result[n - j] = along + up, along - up
-    return result
+def scaled(z: Value, scale: Value) -> Value:
+    """A complex number times a real one."""
+    return complex_parts.pair(complex_parts.real(z) * scale, complex_parts.imag(z) * scale)
 
 
 @lru_cache(maxsize=256)
@@ -117,21 +87,22 @@ def _pass(dtype: DType, radix: int, inverse: bool, first: bool, last: bool) -> P
     x, w = b.buffer("x", dtype, Access.READ), b.buffer("roots", dtype, Access.READ)
     out = b.buffer("out", dtype, Access.WRITE)
     n, m, s = (b.scalar(name, dtypes.index) for name in ("n", "m", "s"))
+    scale = b.scalar("scale", dtype.part) if last else None
     row, p, q = (b.coordinate(k) for k in range(3))
     if first:  # the longest axis last
         p, q = q, p
     given = [b.load(x, row * n + q + s * (p + m * k)) for k in range(radix)]
-    for k, z in enumerate(_small(given, 1 if inverse else -1)):
+    for k, z in enumerate(small(given, 1 if inverse else -1, turned)):
         if k and not last:
             turn = b.load(w, p * k * s)
             z = z * (complex_parts.conjugate(turn) if inverse else turn)
-        b.store(out, row * n + q + s * (p * radix + k), z)
+        b.store(out, row * n + q + s * (p * radix + k), scaled(z, scale) if scale is not None else z)
     return b.build()
 
 
 @frozen(eq=False, repr=False)
 class Transform(Operation):
-    """Passes over rows, from one memory to another."""
+    """Transforms along an axis, from one memory to another: by a device's own code, or by passes over rows."""
 
     def infer(self, inputs: Inputs, attributes: Attributes) -> tuple[Layout, ...]:
         x, table = inputs
@@ -141,36 +112,42 @@ class Transform(Operation):
             raise UnsupportedDType(
                 f"{self.name}: complex numbers are needed, got {x.dtype} and {table.dtype}"
             )
-        if table.shape != x.shape[-1:] or radices(max(x.shape[-1], 1)) is None:
+        n = x.shape[normalize_axis(attributes["axis"], x.ndim, self.name)]
+        if table.shape != (n,) or radices(max(n, 1)) is None:
             raise ShapeError(f"{self.name}: the roots must be those of a length without prime factors above "
-                             f"{PRIMES[-1]}, got {table.shape} for {x.shape}")  # fmt: skip
+                             f"{PRIMES[-1]}, got {table.shape} for {n} elements of {x.shape}")  # fmt: skip
         return (Layout.contiguous(x.dtype, x.shape),)
 
     def plan(self, inputs: Inputs, outputs: Layouts, attributes: Attributes, target: Target) -> Plan:
         self.check_outputs(self.infer(inputs, attributes), outputs)
-        x, out = inputs[0], outputs[0]
-        assert isinstance(x, Layout)
-        if not out.size:
+        x, table = inputs
+        assert isinstance(x, Layout) and isinstance(table, Layout)
+        if not outputs[0].size:
             return Plan(())
-        steps = Steps(3)
-        n, dtype = x.shape[-1], x.dtype
-        parts = radices(n)
-        assert parts is not None
-        now, end = steps.gathered(Place(0, x)), Place(2, out)
-        straight = out.is_contiguous and not out.offset
-        table = steps.gathered(Place(1, inputs[1]))  # type: ignore[arg-type]
-        rows, s = x.size // n, 1
+        steps, axis = Steps(3), attributes["axis"] % x.ndim
+        given, end = Place(0, x), Place(2, outputs[0])
+        if target.limits.own_transforms and x.shape[axis] > 1:
+            own_steps(steps, given, end, axis, attributes["inverse"], attributes["scale"])
+        else:
+            rows, end = (Place(p.position, p.layout.transpose(axis, -1)) for p in (given, end))
+            self._by_passes(steps, steps.gathered(rows), steps.gathered(Place(1, table)), end, attributes)
+        return steps.plan()
+
+    def _by_passes(self, steps: Steps, now: Place, table: Place, end: Place, attributes: Attributes) -> None:
+        n, dtype = now.layout.shape[-1], now.layout.dtype
+        parts, scale = radices(n) or (1,), attributes["scale"]
+        straight = end.layout.is_contiguous and not end.layout.offset
+        rows, s = now.layout.size // n, 1
         for k, radix in enumerate(parts):
             final, m = k == len(parts) - 1, n // (s * radix)
-            to = end if final and straight else steps.place(dtype, out.shape)
+            to = end if final and straight else steps.place(dtype, end.layout.shape)
             program = _pass(dtype, radix, attributes["inverse"], not k, final)
             grid = (rows, 1, m) if not k else (rows, m, s)
-            step = Step(program, (0, 1, 2), (n, m, s), grid)
+            step = Step(program, (0, 1, 2), (n, m, s, *([scale] if final else [])), grid)
             steps.add(step, (now.position, table.position, to.position))
             now, s = to, s * radix
-        if not parts or not straight:
+        if not straight:
             steps.copy(now, end)
-        return steps.plan()
 
 
 def _samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
@@ -189,80 +166,25 @@ def _samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
     ):
         for inverse in (False, True):
             yield Sample((array(rng, dtype, (*shape, n), -2, 2), roots(n, dtype)), {"inverse": inverse})
+    for shape, axis in (((8, 5), 0), ((2, 12, 20), 1), ((3, 4, 2, 5), 1), ((256, 18), -2), ((5, 512), 1)):
+        attributes = {"inverse": axis == 1, "axis": axis, "scale": 0.5}
+        yield Sample((array(rng, dtype, shape, -2, 2), roots(shape[axis], dtype)), attributes)
 
 
-def _turned_back(cotangent: Any, roots: Any, inverse: Any) -> Any:
-    return OPERATIONS["transform"](cotangent, roots, inverse=not inverse)
+def _turned_back(cotangent: Any, roots: Any, inverse: Any, axis: Any, scale: Any) -> Any:
+    return OPERATIONS["transform"](cotangent, roots, inverse=not inverse, axis=axis, scale=scale)
 
 
-def _reference(x: np.ndarray, table: np.ndarray, inverse: bool) -> np.ndarray:
-    return np.fft.ifft(x) * x.shape[-1] if inverse else np.fft.fft(x)
+def _reference(x: np.ndarray, table: np.ndarray, inverse: bool, axis: int, scale: float) -> np.ndarray:
+    made = np.fft.ifft(x, axis=axis) * x.shape[axis] if inverse else np.fft.fft(x, axis=axis)
+    return made * scale
 
 
 @declared(Transform, dtypes=COMPLEX, reference=_reference, samples=_samples, methods=False, absolute=256.0,
           gradient={"x": _turned_back,
                     "roots": None})  # fmt: skip
-def transform(x, roots, *, inverse=False):
-    """The sums of x[j] roots[j k] along the last axis, or with the roots' conjugates; see hg.fft, which divides too.
+def transform(x, roots, *, inverse=False, axis=-1, scale=1.0):
+    """The sums of x[j] roots[j k] along an axis, or with the roots' conjugates, times `scale`; see hg.fft.
 
     `roots` are the n-th roots of unity, exp(-2 pi i j / n); n has no prime factor above 13.
     """
-
-
-# Of real numbers: n of them are n / 2 complex ones, whose transform is taken apart.
-
-
-def _halves(x: Layout, roots: Layout) -> Layout:
-    return Layout.contiguous(x.dtype, (*x.shape[:-1], x.shape[-1] + 1))
-
-
-def _half_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
-    for *shape, m in ((1,), (2,), (3, 8), (2, 15), (0, 4)):
-        yield Sample((array(rng, dtype, (*shape, m), -2, 2), roots(2 * m, dtype)))
-
-
-def _split_reference(x: np.ndarray, roots: np.ndarray) -> np.ndarray:
-    pairs = np.fft.ifft(x)
-    return np.fft.rfft(np.stack([pairs.real, pairs.imag], -1).reshape(*x.shape[:-1], 2 * x.shape[-1]))
-
-
-@indexed(shape_of=_halves, dtypes=COMPLEX, reference=_split_reference, samples=_half_samples, methods=False,
-         absolute=8.0)  # fmt: skip
-def split_spectrum(at, x, roots):
-    """The first half, and one more, of the spectrum of n real numbers, from that of n / 2 pairs of them."""
-    *rows, k = at
-    m = x.extent(-1)
-    a = x.at(*rows, select(k < m, k, 0))
-    b = complex_parts.conjugate(x.at(*rows, select((k == 0) | (k == m), 0, m - k)))
-    # The root of m is -1, and not in the table's first half.
-    turn = roots.at(select(k < m, k, 0))
-    turn = select(k < m, turn, -turn)
-    return ((a + b) + _turned((a - b) * turn, -0.25)) * 0.5
-
-
-def _joined(x: Layout, roots: Layout) -> Layout:
-    return Layout.contiguous(x.dtype, (*x.shape[:-1], x.shape[-1] - 1))
-
-
-def _join_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
-    for *shape, m in ((1,), (2,), (3, 8), (2, 15), (0, 4)):
-        yield Sample((array(rng, dtype, (*shape, m + 1), -2, 2), roots(2 * m, dtype)))
-
-
-def _join_reference(x: np.ndarray, roots: np.ndarray) -> np.ndarray:
-    m = x.shape[-1] - 1
-    pairs = (np.fft.irfft(x, 2 * m) * 2 * m).reshape(*x.shape[:-1], m, 2)
-    return np.fft.fft(pairs[..., 0] + 1j * pairs[..., 1]) / m
-
-
-@indexed(shape_of=_joined, dtypes=COMPLEX, reference=_join_reference, samples=_join_samples, methods=False,
-         absolute=8.0)  # fmt: skip
-def joined_spectrum(at, x, roots):
-    """The spectrum of n / 2 pairs of real numbers, from the first half, and one more, of that of all n."""
-    *rows, k = at
-    m = x.extent(-1) - 1
-    a, b = x.at(*rows, k), complex_parts.conjugate(x.at(*rows, m - k))
-    a, b = (
-        select(k == 0, complex_parts.pair(complex_parts.real(z), 0.0), z) for z in (a, b)
-    )  # as of real numbers
-    return (a + b) + _turned((a - b) * complex_parts.conjugate(roots.at(k)), 0.25)

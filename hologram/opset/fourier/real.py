@@ -1,0 +1,187 @@
+"""Discrete Fourier transforms of real numbers: n of them are n / 2 complex ones, whose transform is taken apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from hologram.atlas import complex_parts
+from hologram.atlas.builder import select
+from hologram.foundation.dtypes import COMPLEX, DType, f32, f64
+from hologram.foundation.errors import ShapeError, UnsupportedDType
+from hologram.foundation.frozen import frozen
+from hologram.machine.layout import Layout
+from hologram.machine.plan import Plan, Target
+from hologram.opset.forms.map import indexed
+from hologram.opset.forms.operation import (
+    OPERATIONS,
+    Attributes,
+    Inputs,
+    Layouts,
+    Operation,
+    Sample,
+    declared,
+)
+from hologram.opset.forms.samples import array
+from hologram.opset.forms.steps import Place, Steps
+from hologram.opset.fourier.passes import roots as unity
+from hologram.opset.fourier.passes import transform, turned
+
+
+def _halves(x: Layout, roots: Layout) -> Layout:
+    return Layout.contiguous(x.dtype, (*x.shape[:-1], x.shape[-1] + 1))
+
+
+def _half_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
+    for *shape, m in ((1,), (2,), (3, 8), (2, 15), (0, 4)):
+        yield Sample((array(rng, dtype, (*shape, m), -2, 2), unity(2 * m, dtype)))
+
+
+def _split_reference(x: np.ndarray, roots: np.ndarray) -> np.ndarray:
+    pairs = np.fft.ifft(x)
+    return np.fft.rfft(np.stack([pairs.real, pairs.imag], -1).reshape(*x.shape[:-1], 2 * x.shape[-1]))
+
+
+@indexed(shape_of=_halves, dtypes=COMPLEX, reference=_split_reference, samples=_half_samples, methods=False,
+         absolute=8.0)  # fmt: skip
+def split_spectrum(at, x, roots):
+    """The first half, and one more, of the spectrum of n real numbers, from that of n / 2 pairs of them."""
+    *rows, k = at
+    m = x.extent(-1)
+    a = x.at(*rows, select(k < m, k, 0))
+    b = complex_parts.conjugate(x.at(*rows, select((k == 0) | (k == m), 0, m - k)))
+    # The root of m is -1, and not in the table's first half.
+    turn = roots.at(select(k < m, k, 0))
+    turn = select(k < m, turn, -turn)
+    return ((a + b) + turned((a - b) * turn, -0.25)) * 0.5
+
+
+def _joined(x: Layout, roots: Layout) -> Layout:
+    return Layout.contiguous(x.dtype, (*x.shape[:-1], x.shape[-1] - 1))
+
+
+def _join_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
+    for *shape, m in ((1,), (2,), (3, 8), (2, 15), (0, 4)):
+        yield Sample((array(rng, dtype, (*shape, m + 1), -2, 2), unity(2 * m, dtype)))
+
+
+def _join_reference(x: np.ndarray, roots: np.ndarray) -> np.ndarray:
+    m = x.shape[-1] - 1
+    pairs = (np.fft.irfft(x, 2 * m) * 2 * m).reshape(*x.shape[:-1], m, 2)
+    return np.fft.fft(pairs[..., 0] + 1j * pairs[..., 1]) / m
+
+
+@indexed(shape_of=_joined, dtypes=COMPLEX, reference=_join_reference, samples=_join_samples, methods=False,
+         absolute=8.0)  # fmt: skip
+def joined_spectrum(at, x, roots):
+    """The spectrum of n / 2 pairs of real numbers, from the first half, and one more, of that of all n."""
+    *rows, k = at
+    m = x.extent(-1) - 1
+    a, b = x.at(*rows, k), complex_parts.conjugate(x.at(*rows, m - k))
+    a, b = (
+        select(k == 0, complex_parts.pair(complex_parts.real(z), 0.0), z) for z in (a, b)
+    )  # as of real numbers
+    return (a + b) + turned((a - b) * complex_parts.conjugate(roots.at(k)), 0.25)
+
+class _Real(Operation):
+    """Operands: x, the roots of unity of the length n, which is even, and those of n / 2."""
+
+    def _checked(self, inputs: Inputs, complex_: bool) -> tuple[Layout, Layout, Layout]:
+        x, table, half = inputs
+        assert isinstance(x, Layout) and isinstance(table, Layout) and isinstance(half, Layout)
+        if x.dtype.is_complex is not complex_ or x.dtype.complex is not table.dtype or half.dtype is not table.dtype:
+            raise UnsupportedDType(f"{self.name}: {'complex' if complex_ else 'real'} numbers and complex roots are "
+                                   f"needed, got {x.dtype}, {table.dtype} and {half.dtype}")  # fmt: skip
+        m = half.shape[0] if half.ndim else 0
+        if not x.ndim or table.shape != (2 * m,) or x.shape[-1] != (m + 1 if complex_ else 2 * m):
+            raise ShapeError(f"{self.name}: roots of the even length and of its half are needed, got {table.shape} "
+                             f"and {half.shape} for {x.shape}")  # fmt: skip
+        return x, table, half
+
+
+@frozen(eq=False, repr=False)
+class RealTransform(_Real):
+    """Pairs of neighbours are complex numbers, whose spectrum is taken apart."""
+
+    def infer(self, inputs: Inputs, attributes: Attributes) -> tuple[Layout, ...]:
+        x, table, half = self._checked(inputs, False)
+        return (Layout.contiguous(table.dtype, (*x.shape[:-1], half.shape[0] + 1)),)
+
+    def plan(self, inputs: Inputs, outputs: Layouts, attributes: Attributes, target: Target) -> Plan:
+        self.check_outputs(self.infer(inputs, attributes), outputs)
+        x, table, half = self._checked(inputs, False)
+        if not outputs[0].size:
+            return Plan(())
+        steps = Steps(4)
+        given = steps.gathered(Place(0, x))
+        shape = (*x.shape[:-1], half.shape[0])
+        pairs, spectrum = Layout.contiguous(table.dtype, shape), steps.place(table.dtype, shape)
+        how = {"inverse": False, "axis": -1, "scale": attributes["scale"]}
+        made = transform.plan((pairs, half), (spectrum.layout,), how, target)
+        steps.extend(made, (given.position, 2, spectrum.position))
+        apart = split_spectrum.plan((spectrum.layout, table), outputs, {}, target)
+        steps.extend(apart, (spectrum.position, 1, 3))
+        return steps.plan()
+
+
+@frozen(eq=False, repr=False)
+class RealInverse(_Real):
+    """The spectrum of pairs of neighbours is put together, and transformed back."""
+
+    def infer(self, inputs: Inputs, attributes: Attributes) -> tuple[Layout, ...]:
+        x, table, _ = self._checked(inputs, True)
+        return (Layout.contiguous(table.dtype.part, (*x.shape[:-1], *table.shape)),)
+
+    def plan(self, inputs: Inputs, outputs: Layouts, attributes: Attributes, target: Target) -> Plan:
+        self.check_outputs(self.infer(inputs, attributes), outputs)
+        x, table, half = self._checked(inputs, True)
+        if not outputs[0].size:
+            return Plan(())
+        steps, shape = Steps(4), (*x.shape[:-1], half.shape[0])
+        joined, pairs = steps.place(table.dtype, shape), Layout.contiguous(table.dtype, shape)
+        made = joined_spectrum.plan((x, table), (joined.layout,), {}, target)
+        steps.extend(made, (0, 1, joined.position))
+        straight = outputs[0].is_contiguous and not outputs[0].offset
+        end = Place(3, outputs[0]) if straight else steps.place(table.dtype.part, outputs[0].shape)
+        how = {"inverse": True, "axis": -1, "scale": attributes["scale"]}
+        made = transform.plan((joined.layout, half), (pairs,), how, target)
+        steps.extend(made, (joined.position, 2, end.position))
+        if not straight:
+            steps.copy(end, Place(3, outputs[0]))
+        return steps.plan()
+
+
+def _real_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
+    for *shape, m in ((1,), (2,), (3, 8), (2, 15), (0, 4), (40, 50), (300,), (2, 512)):
+        tables = (unity(2 * m, dtype.complex), unity(m, dtype.complex))
+        yield Sample((array(rng, dtype, (*shape, 2 * m), -2, 2), *tables), {"scale": 0.5})
+
+
+def _inverse_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
+    for *shape, m in ((1,), (2,), (3, 8), (2, 15), (0, 4), (40, 50), (300,), (2, 512)):
+        yield Sample((array(rng, dtype, (*shape, m + 1), -2, 2), unity(2 * m, dtype), unity(m, dtype)))
+
+
+def _real_reference(x: np.ndarray, table: np.ndarray, half: np.ndarray, scale: float) -> np.ndarray:
+    return np.fft.rfft(x) * scale
+
+
+def _inverse_reference(x: np.ndarray, table: np.ndarray, half: np.ndarray, scale: float) -> np.ndarray:
+    return np.fft.irfft(x, table.size) * (table.size * scale)
+
+
+@declared(RealTransform, dtypes=(f32, f64), complex_results=True, reference=_real_reference, samples=_real_samples,
+          methods=False, absolute=256.0)  # fmt: skip
+def real_transform(x, roots, half, *, scale=1.0):
+    """The first n / 2 + 1 sums of x[j] roots[j k] along the last axis, of n real numbers, times `scale`.
+
+    n is even; `roots` are the n-th roots of unity, `half` those of n / 2, without prime factors above 13.
+    """
+
+
+@declared(RealInverse, dtypes=COMPLEX, reference=_inverse_reference, samples=_inverse_samples, methods=False,
+          absolute=256.0)  # fmt: skip
+def real_inverse(x, roots, half, *, scale=1.0):
+    """The n real numbers, times n and `scale`, of which `real_transform` makes x."""
