@@ -23,7 +23,7 @@ PROMISED: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (("panel_dtypes",), ("matmul",)),
     (("own_products",), ("matmul", "conv2d", "conv2d_weight")),
     (("own_orders",), ("order_rows",)),
-    (("own_transforms",), ("fourier",)),
+    (("own_transforms",), ("fourier", "fourier_halves")),
     (("own_packed",), ("packed_product", "packed_experts", "packed_weights")),
     (("matrix_dtypes",), ("matmul_units",)),
     (("rounded_dtypes",), ("matmul_units",)),

@@ -27,6 +27,7 @@ from hologram.machine.plan import (
     BY_LU,
     FACTORS,
     FOURIER,
+    FOURIER_HALVES,
     ORDER,
     PACKED_EXPERTS,
     PACKED_PRODUCT,
@@ -139,6 +140,7 @@ def _compiles() -> bool:
 KERNELS: Mapping[str, Callable[[Tile, Callable[[Program], Kernel], compiled.Host | None], Kernel]] = {
     ORDER: lambda tile, compile_program, host: ordering.OrderKernel(tile, host),
     FOURIER: lambda tile, compile_program, host: transforming.FourierKernel(tile, host),
+    FOURIER_HALVES: lambda tile, compile_program, host: transforming.HalvesKernel(tile, host),
     ATTENTION_FEW: lambda tile, compile_program, host: attending.FewKernel(tile, host),
     PACKED_PRODUCT: lambda tile, compile_program, host: packed.ProductKernel(tile, host),
     PACKED_EXPERTS: lambda tile, compile_program, host: packed.ExpertsKernel(tile, host),

@@ -28,6 +28,7 @@ from hologram.opset.forms.samples import array
 from hologram.opset.forms.steps import Place, Steps
 from hologram.opset.fourier.passes import roots as unity
 from hologram.opset.fourier.passes import transform, turned
+from hologram.opset.tiles.fourier import half_steps
 
 
 def _halves(x: Layout, roots: Layout) -> Layout:
@@ -117,12 +118,26 @@ class RealTransform(_Real):
         steps = Steps(4)
         given = steps.gathered(Place(0, x))
         shape = (*x.shape[:-1], half.shape[0])
-        pairs, spectrum = Layout.contiguous(table.dtype, shape), steps.place(table.dtype, shape)
+        out, pairs = Place(3, outputs[0]), Layout.contiguous(table.dtype, shape)
+        own = target.limits.own_transforms
+        straight = outputs[0].is_contiguous and not outputs[0].offset
+        if own and not straight:
+            out = steps.place(table.dtype, outputs[0].shape)
+        spectrum = (
+            Place(out.position, out.layout.narrow(-1, 0, half.shape[0]))
+            if own
+            else steps.place(table.dtype, shape)
+        )
         how = {"inverse": False, "axis": -1, "scale": attributes["scale"]}
         made = transform.plan((pairs, half), (spectrum.layout,), how, target)
         steps.extend(made, (given.position, 2, spectrum.position))
-        apart = split_spectrum.plan((spectrum.layout, table), outputs, {}, target)
-        steps.extend(apart, (spectrum.position, 1, 3))
+        if own:
+            half_steps(steps, spectrum, steps.gathered(Place(1, table)), out, False)
+            if not straight:
+                steps.copy(out, Place(3, outputs[0]))
+        else:
+            apart = split_spectrum.plan((spectrum.layout, table), outputs, {}, target)
+            steps.extend(apart, (spectrum.position, 1, 3))
         return steps.plan()
 
 
@@ -141,8 +156,11 @@ class RealInverse(_Real):
             return Plan(())
         steps, shape = Steps(4), (*x.shape[:-1], half.shape[0])
         joined, pairs = steps.place(table.dtype, shape), Layout.contiguous(table.dtype, shape)
-        made = joined_spectrum.plan((x, table), (joined.layout,), {}, target)
-        steps.extend(made, (0, 1, joined.position))
+        if target.limits.own_transforms:
+            half_steps(steps, steps.gathered(Place(0, x)), steps.gathered(Place(1, table)), joined, True)
+        else:
+            made = joined_spectrum.plan((x, table), (joined.layout,), {}, target)
+            steps.extend(made, (0, 1, joined.position))
         straight = outputs[0].is_contiguous and not outputs[0].offset
         end = Place(3, outputs[0]) if straight else steps.place(table.dtype.part, outputs[0].shape)
         how = {"inverse": True, "axis": -1, "scale": attributes["scale"]}

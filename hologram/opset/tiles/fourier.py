@@ -5,7 +5,7 @@ from __future__ import annotations
 from hologram.atlas.program import Access, BufferParameter
 from hologram.foundation.dtypes import f64, index
 from hologram.machine.layout import Layout
-from hologram.machine.plan import FOURIER, Step, Tile, reading, told, writing
+from hologram.machine.plan import FOURIER, FOURIER_HALVES, Step, Tile, reading, told, writing
 from hologram.opset.forms.steps import Place, Steps
 
 LONG = 8192  # elements of a row that is worth several threads
@@ -55,3 +55,23 @@ def _merged(x: Layout, out: Layout, axis: int) -> Axes:
         else:
             found.append((size, one, other))
     return found
+
+
+def half_steps(steps: Steps, x: Place, roots: Place, out: Place, together: bool) -> None:
+    """Appends spectra of pairs of real numbers taken apart, or put together; elements of rows are neighbours.
+
+    Where they are taken apart, x may lie in the place of out.
+    """
+    half = (out if together else x).layout.shape[-1]
+    rows = x.layout.size // x.layout.shape[-1]
+    sizes = [p.layout.strides[-2] if p.layout.ndim > 1 else 0 for p in (x, out)]
+    numbers = {"rows": rows, "half": half, "x_row": sizes[0], "out_row": sizes[1]}
+    dtype = out.layout.dtype
+    tile = Tile(
+        stem=FOURIER_HALVES,
+        buffers=(*reading(dtype, "x"), *writing(dtype, "out"), *reading(dtype, "roots")),
+        scalars=told(index, *numbers),
+        constants=(("TOGETHER", together),),
+    )
+    step = Step(tile, (0, 1, 2), tuple(numbers.values()), (rows, 1, 1))
+    steps.add(step, (x.position, out.position, roots.position))

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hologram.backends.cpu.fourier import transforms
+from hologram.backends.cpu.fourier import halves, transforms
 from hologram.backends.cpu.fourier.transforms import ANY, COLUMNS, ROWS, WORDS, Kind
 from hologram.backends.cpu.image import ADDRESS, Patch, Piece, Step
 from hologram.backends.cpu.kernel import FOLDER, pack_scalar
@@ -22,6 +22,7 @@ from hologram.machine.kernel import Span
 
 _RADICES = (8, 9, 7, 5, 11, 13, 4, 3, 2)  # of a pass, those that are tried first ahead
 _SHARED_NS = 10_000  # of a launch that is worth several threads
+_SHARED_PAIRS = 16_384  # elements that are worth several threads to take apart
 _VECTOR_NS = 0.9  # of a vector in a pass, estimated
 _FIRST_CACHE, _SECOND_CACHE = 40 << 10, 768 << 10  # bytes of a core's that transforms may take
 _BYTES_BETWEEN = 256 << 10  # of a row that stay in a core's cache between both transforms
@@ -202,3 +203,60 @@ class FourierKernel(WrittenKernel):
         x, n = of("x"), number["n"]
         made = np.fft.ifft(x) * n if number["inverse"] else np.fft.fft(x)
         of("out")[...] = made * number["scale"]
+
+
+@functools.lru_cache(maxsize=16)
+def _halves(engine: Engine, part: DType) -> Code:
+    text = halves.text(part, engine.vector_bits // part.bits)
+    return kept_code(engine, "fourier_halves", text, lambda: (text, halves.FUNCTIONS))
+
+
+@frozen
+class HalvesKernel(WrittenKernel):
+    """Spectra of pairs of real numbers taken apart, or put together, row by row."""
+
+    def pieces(self, spans: Sequence[Span], scalars: Sequence[Number], grid: Sequence[int]) -> list[Piece]:
+        """The steps of a launch; operand k is argument number k."""
+        assert self.host is not None
+        number, dtype = self.numbers(scalars), self.tile.buffers[0].dtype
+        code = _halves(self.host.engine(), dtype.part)
+        known = {name: number[name] * dtype.itemsize for name in ("x_row", "out_row")}
+        known["half"] = number["half"]
+        words = [known.get(name, 0) for name in halves.WORDS]
+        patches = tuple(Patch(k, ADDRESS, halves.ADDRESSES.index(b.name)) for k, b in enumerate(self.tile.buffers))
+        rows = number["rows"]
+        slices = min(rows, 4 * self.host.threads) if rows * number["half"] > _SHARED_PAIRS else 1
+        step = Step(code.addresses[int(dict(self.tile.constants)["TOGETHER"])], rows, -(-rows // slices))
+        return [Piece((step,), words, patches, owner=code)]
+
+    def schedule(self, spans: Sequence[Span], scalars: Sequence[Number], grid: Sequence[int]) -> str:
+        return "halves" if self.host is not None else "numpy"
+
+    def source(self, grid: Sequence[int], scalars: Sequence[Number] = ()) -> str:
+        """The LLVM IR of its steps."""
+        if self.host is None:
+            return f"; {self.tile.name}"
+        part = self.tile.buffers[0].dtype.part
+        return halves.text(part, self.host.engine().vector_bits // part.bits)
+
+    def by_numpy(self, arrays: dict[str, np.ndarray], number: dict[str, Any], grid: tuple[int, ...]) -> None:
+        half, rows = number["half"], number["rows"]
+        together = bool(dict(self.tile.constants)["TOGETHER"])
+        counts = (half + 1, half) if together else (half, half + 1)
+        x, out = (
+            np.lib.stride_tricks.as_strided(
+                arrays[name], (rows, count), (number[f"{name}_row"] * arrays[name].itemsize, arrays[name].itemsize)
+            )
+            for name, count in zip(("x", "out"), counts, strict=True)
+        )
+        root = arrays["roots"][:half]
+        if together:
+            given = x.copy()
+            given.imag[:, [0, half]] = 0
+            a, b = given[:, :half], given[:, :0:-1].conj()
+            out[...] = (a + b) + 1j * (a - b) * root.conj()
+        else:
+            a = x.copy()
+            b = np.roll(a[:, ::-1], 1, axis=1).conj()
+            out[:, :half] = ((a + b) - 1j * (a - b) * root) / 2
+            out[:, half] = a[:, 0].real - a[:, 0].imag
