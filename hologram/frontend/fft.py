@@ -259,6 +259,9 @@ def to_reals(x: Tensor, n: int, axis: int = -1, scale: float = 1.0) -> Tensor:
     if _in_halves(x, n):
         halves = (_table(x, "roots", k) for k in (n, n // 2))
         return _last(real.real_inverse(_last(x, axis), *halves, scale=scale), axis)
+    if n % 2 and not x.executor.differentiated:
+        spectrum = transformed(real.odd_spectrum(_last(x, axis)), True, -1, scale)
+        return _last(spectrum, axis).real
     rest = x.narrow(axis, 1, n - x.shape[axis]) if n > 1 else x.narrow(axis, 0, 0)
     both = movement.concat([x, complex_numbers.conj(arrange.flip(rest, axis=axis))], axis=axis)
     return transformed(both, True, axis, scale).real

@@ -10,6 +10,7 @@ import pytest
 import hologram as hg
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType
+from hologram.opset.fourier.chirp import padded
 from hologram.opset.fourier.passes import radices, roots
 
 pytestmark = pytest.mark.sampled(5)
@@ -184,3 +185,44 @@ def test_radices_and_roots() -> None:
 def test_bad_input(executor: hg.Executor, call: Any, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         call(executor.tensor(numbers(7, (4,), dtypes.c64)))
+
+
+LANES = [(1000,), (3, 1331), (20, 27), (1000, 16), (3, 20, 9), (5, 4096), (2, 16384), (4, 2, 59), (70, 5)]
+
+
+@pytest.mark.parametrize("shape", LANES, ids=str)
+@pytest.mark.parametrize("dtype", [dtypes.c64, dtypes.c128], ids=str)
+def test_lanes_of_all_kinds(executor: hg.Executor, shape: tuple[int, ...], dtype: DType) -> None:
+    """Rows, columns, and what lies across memory, of fewer and more transforms than a vector has lanes."""
+    if dtype not in executor.limits.dtypes:
+        dtype = dtypes.c64
+    z = numbers(8, shape, dtype)
+    x = executor.tensor(z)
+    for axis in range(len(shape)):
+        close(hg.fft.fft(x, axis=axis), np.fft.fft(z.astype(np.complex128), axis=axis), dtype)
+        close(hg.fft.rfft(x.real, axis=axis), np.fft.rfft(z.real.astype(float), axis=axis), dtype)
+    turned = np.swapaxes(z, 0, -1).astype(np.complex128)
+    close(hg.fft.ifft(x.transpose(0, -1), axis=0), np.fft.ifft(turned, axis=0), dtype)
+    close(hg.fft.fft(x[..., ::-1]), np.fft.fft(z[..., ::-1].astype(np.complex128)), dtype)
+
+
+def test_a_batch_of_examples(executor: hg.Executor) -> None:
+    for n in (12, 17):
+        z = numbers(9, (3, n, 2), dtypes.c64)
+        close(hg.vmap(lambda x: hg.fft.fft(x, axis=0))(executor.tensor(z)), np.fft.fft(z, axis=1))
+        close(hg.vmap(lambda x: hg.fft.rfft(x, axis=0))(executor.tensor(z.real)), np.fft.rfft(z.real, axis=1))
+
+
+def test_an_infinity_stays_in_its_row(executor: hg.Executor) -> None:
+    z = numbers(10, (40, 48), dtypes.c64)
+    z[3, 5] = np.inf
+    z[17, 0] = np.nan
+    found = np.isfinite(hg.fft.fft(executor.tensor(z)).to_numpy()).all(axis=1)
+    assert np.flatnonzero(~found).tolist() == [3, 17]
+    found = np.isfinite(hg.fft.rfft(executor.tensor(z.real)).to_numpy()).all(axis=1)
+    assert np.flatnonzero(~found).tolist() == [3, 17]
+
+
+def test_lengths_of_convolutions_are_smooth_and_long_enough() -> None:
+    for n in (17, 19, 101, 1009, 65537):
+        assert 2 * n - 1 <= padded(n) < 3 * n and radices(padded(n)) is not None

@@ -175,7 +175,7 @@ def _turned_back(cotangent: Any, roots: Any, inverse: Any, axis: Any, scale: Any
     return OPERATIONS["transform"](cotangent, roots, inverse=not inverse, axis=axis, scale=scale)
 
 
-def _reference(x: np.ndarray, table: np.ndarray, inverse: bool, axis: int, scale: float) -> np.ndarray:
+def _reference(x: np.ndarray, table: np.ndarray, inverse: bool, axis: int = -1, scale: float = 1.0) -> np.ndarray:
     made = np.fft.ifft(x, axis=axis) * x.shape[axis] if inverse else np.fft.fft(x, axis=axis)
     return made * scale
 

@@ -86,6 +86,28 @@ def joined_spectrum(at, x, roots):
     )  # as of real numbers
     return (a + b) + turned((a - b) * complex_parts.conjugate(roots.at(k)), 0.25)
 
+def _both(x: Layout) -> Layout:
+    return Layout.contiguous(x.dtype, (*x.shape[:-1], max(2 * x.shape[-1] - 1, 0)))
+
+
+def _both_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
+    for shape in ((1,), (2,), (3, 8), (0, 4)):
+        yield Sample((array(rng, dtype, shape, -2, 2),))
+
+
+def _both_reference(x: np.ndarray) -> np.ndarray:
+    return np.concatenate([x, x[..., :0:-1].conj()], axis=-1)
+
+
+@indexed(shape_of=_both, dtypes=COMPLEX, reference=_both_reference, samples=_both_samples, methods=False)
+def odd_spectrum(at, x):
+    """All n elements of the spectrum of real numbers, from the first (n + 1) / 2; n is odd."""
+    *rows, k = at
+    m = x.extent(-1)
+    z = x.at(*rows, select(k < m, k, 2 * m - 1 - k))
+    return select(k < m, z, complex_parts.conjugate(z))
+
+
 class _Real(Operation):
     """Operands: x, the roots of unity of the length n, which is even, and those of n / 2."""
 
@@ -182,11 +204,11 @@ def _inverse_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]
         yield Sample((array(rng, dtype, (*shape, m + 1), -2, 2), unity(2 * m, dtype), unity(m, dtype)))
 
 
-def _real_reference(x: np.ndarray, table: np.ndarray, half: np.ndarray, scale: float) -> np.ndarray:
+def _real_reference(x: np.ndarray, table: np.ndarray, half: np.ndarray, scale: float = 1.0) -> np.ndarray:
     return np.fft.rfft(x) * scale
 
 
-def _inverse_reference(x: np.ndarray, table: np.ndarray, half: np.ndarray, scale: float) -> np.ndarray:
+def _inverse_reference(x: np.ndarray, table: np.ndarray, half: np.ndarray, scale: float = 1.0) -> np.ndarray:
     return np.fft.irfft(x, table.size) * (table.size * scale)
 
 
