@@ -248,15 +248,15 @@ def _constants(kind: str, n: int, element: DType) -> np.ndarray:
 
 def of_reals(x: Tensor, n: int, axis: int = -1, scale: float = 1.0) -> Tensor:
     """The first n // 2 + 1 elements of the transform of n real numbers, times `scale`."""
-    if _in_halves(x, n):
-        halves = (_table(x, "roots", k) for k in (n, n // 2))
+    if not x.executor.differentiated and passes.radices(n) is not None:
+        halves = (_table(x, "roots", k) for k in (n, n if n % 2 else n // 2))
         return _last(real.real_transform(_last(x, axis), *halves, scale=scale), axis)
     return transformed(x.astype(x.dtype.complex), False, axis, scale).narrow(axis, 0, n // 2 + 1)
 
 
 def to_reals(x: Tensor, n: int, axis: int = -1, scale: float = 1.0) -> Tensor:
     """The n real numbers whose transform begins with these n // 2 + 1 elements, times n and `scale`."""
-    if _in_halves(x, n):
+    if not n % 2 and not x.executor.differentiated and passes.radices(n) is not None:
         halves = (_table(x, "roots", k) for k in (n, n // 2))
         return _last(real.real_inverse(_last(x, axis), *halves, scale=scale), axis)
     if n % 2 and not x.executor.differentiated:
@@ -270,11 +270,6 @@ def to_reals(x: Tensor, n: int, axis: int = -1, scale: float = 1.0) -> Tensor:
 def _last(x: Tensor, axis: int) -> Tensor:
     """The axis exchanged with the last one."""
     return x if axis in (-1, x.ndim - 1) else x.transpose(axis, -1)
-
-
-def _in_halves(x: Tensor, n: int) -> bool:
-    """Whether the transform of n real numbers is that of n / 2 pairs."""
-    return not n % 2 and not x.executor.differentiated and passes.radices(n // 2) is not None
 
 
 def _check_norm(who: str, norm: Any) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from hologram.atlas.builder import Builder, select
+from hologram.atlas.builder import Builder
 from hologram.atlas.program import Access, Program
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import COMPLEX, DType
@@ -60,20 +60,25 @@ def spectrum_of(n: int, inverse: bool, dtype: DType) -> np.ndarray:
 
 
 @lru_cache(maxsize=64)
-def _times(dtype: DType, longer: bool) -> Program:
-    """Rows times one row of numbers; with zeros behind, or of the first elements of rows."""
-    b = Builder(f"atlas_chirp_{'longer' if longer else 'shorter'}_{dtype}", rank=2)
+def _times(dtype: DType) -> Program:
+    """The first elements of rows times one row of numbers and a scale."""
+    b = Builder(f"atlas_chirp_{dtype}", rank=2)
     x, factors = b.buffer("x", dtype, Access.READ), b.buffer("factors", dtype, Access.READ)
     out = b.buffer("out", dtype, Access.WRITE)
     given, made = b.scalar("given", dtypes.index), b.scalar("made", dtypes.index)
     row, k = b.coordinate(0), b.coordinate(1)
-    if longer:
-        at = select(k < given, k, 0)
-        z = b.load(x, row * given + at) * b.load(factors, at)
-        z = select(k < given, z, b.constant(0.0, dtype))
-    else:
-        z = scaled(b.load(x, row * given + k) * b.load(factors, k), b.scalar("scale", dtype.part))
+    z = scaled(b.load(x, row * given + k) * b.load(factors, k), b.scalar("scale", dtype.part))
     b.store(out, row * made + k, z)
+    return b.build()
+
+
+@lru_cache(maxsize=64)
+def _nothing(dtype: DType) -> Program:
+    """Zeros behind the first elements of rows."""
+    b = Builder(f"atlas_chirp_behind_{dtype}", rank=2)
+    out = b.buffer("out", dtype, Access.WRITE)
+    first, size = b.scalar("first", dtypes.index), b.scalar("size", dtypes.index)
+    b.store(out, b.coordinate(0) * size + first + b.coordinate(1), b.constant(0.0, dtype))
     return b.build()
 
 
@@ -107,9 +112,9 @@ class Chirped(Operation):
         long, there, back = (steps.place(dtype, (rows, size)) for _ in range(3))
         how = {"axis": -1, "scale": 1.0}
 
-        def times(given: Place, factors: Place, made: Place, longer: bool, *scalars: float) -> None:
+        def times(given: Place, factors: Place, made: Place, count: int, scale: float = 1.0) -> None:
             sizes = given.layout.shape[-1], made.layout.shape[-1]
-            step = Step(_times(dtype, longer), (0, 1, 2), (*sizes, *scalars), (rows, sizes[1]))
+            step = Step(_times(dtype), (0, 1, 2), (*sizes, scale), (rows, count))
             steps.add(step, (given.position, factors.position, made.position))
 
         def transformed(given: Place, made: Place, inverse: bool) -> None:
@@ -118,13 +123,14 @@ class Chirped(Operation):
             )
             steps.extend(plan, (given.position, table.position, made.position))
 
-        times(now, chirp, long, True)
+        times(now, chirp, long, n)
+        steps.add(Step(_nothing(dtype), (0,), (n, size), (rows, size - n)), (long.position,))
         transformed(long, there, False)
-        times(there, spectrum, long, False, 1.0)
+        times(there, spectrum, long, size)
         transformed(long, back, True)
         straight = end.is_contiguous and not end.offset
         made = Place(4, end) if straight else steps.place(dtype, end.shape)
-        times(back, chirp, made, False, attributes["scale"])
+        times(back, chirp, made, n, attributes["scale"])
         if not straight:
             steps.copy(made, Place(4, end))
         return steps.plan()

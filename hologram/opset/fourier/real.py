@@ -109,7 +109,7 @@ def odd_spectrum(at, x):
 
 
 class _Real(Operation):
-    """Operands: x, the roots of unity of the length n, which is even, and those of n / 2."""
+    """Operands: x, the roots of unity of the length n, and those of n / 2, or of n where it is odd."""
 
     def _checked(self, inputs: Inputs, complex_: bool) -> tuple[Layout, Layout, Layout]:
         x, table, half = inputs
@@ -117,9 +117,10 @@ class _Real(Operation):
         if x.dtype.is_complex is not complex_ or x.dtype.complex is not table.dtype or half.dtype is not table.dtype:
             raise UnsupportedDType(f"{self.name}: {'complex' if complex_ else 'real'} numbers and complex roots are "
                                    f"needed, got {x.dtype}, {table.dtype} and {half.dtype}")  # fmt: skip
-        m = half.shape[0] if half.ndim else 0
-        if not x.ndim or table.shape != (2 * m,) or x.shape[-1] != (m + 1 if complex_ else 2 * m):
-            raise ShapeError(f"{self.name}: roots of the even length and of its half are needed, got {table.shape} "
+        n = table.size
+        wanted = n // 2 + 1 if complex_ else n
+        if not x.ndim or x.shape[-1] != wanted or (table.shape, half.shape) != ((n,), (n if n % 2 else n // 2,)):
+            raise ShapeError(f"{self.name}: roots of the length and of its half are needed, got {table.shape} "
                              f"and {half.shape} for {x.shape}")  # fmt: skip
         return x, table, half
 
@@ -130,36 +131,39 @@ class RealTransform(_Real):
 
     def infer(self, inputs: Inputs, attributes: Attributes) -> tuple[Layout, ...]:
         x, table, half = self._checked(inputs, False)
-        return (Layout.contiguous(table.dtype, (*x.shape[:-1], half.shape[0] + 1)),)
+        return (Layout.contiguous(table.dtype, (*x.shape[:-1], table.size // 2 + 1)),)
 
     def plan(self, inputs: Inputs, outputs: Layouts, attributes: Attributes, target: Target) -> Plan:
         self.check_outputs(self.infer(inputs, attributes), outputs)
         x, table, half = self._checked(inputs, False)
         if not outputs[0].size:
             return Plan(())
-        steps = Steps(4)
-        given = steps.gathered(Place(0, x))
-        shape = (*x.shape[:-1], half.shape[0])
-        out, pairs = Place(3, outputs[0]), Layout.contiguous(table.dtype, shape)
-        own = target.limits.own_transforms
-        straight = outputs[0].is_contiguous and not outputs[0].offset
-        if own and not straight:
-            out = steps.place(table.dtype, outputs[0].shape)
-        spectrum = (
-            Place(out.position, out.layout.narrow(-1, 0, half.shape[0]))
-            if own
-            else steps.place(table.dtype, shape)
-        )
+        steps, out = Steps(4), Place(3, outputs[0])
         how = {"inverse": False, "axis": -1, "scale": attributes["scale"]}
+        if table.size % 2:
+            given, whole = (steps.place(table.dtype, x.shape) for _ in range(2))
+            steps.copy(Place(0, x), given)
+            made = transform.plan((given.layout, half), (whole.layout,), how, target)
+            steps.extend(made, (given.position, 2, whole.position))
+            steps.copy(Place(whole.position, whole.layout.narrow(-1, 0, table.size // 2 + 1)), out)
+            return steps.plan()
+        given, shape = steps.gathered(Place(0, x)), (*x.shape[:-1], half.size)
+        own = target.limits.own_transforms
+        straight = out.layout.is_contiguous and not out.layout.offset
+        end = out if straight or not own else steps.place(table.dtype, out.layout.shape)
+        # A device's own code takes rows apart where they lie.
+        first = Place(end.position, end.layout.narrow(-1, 0, half.size))
+        spectrum = first if own else steps.place(table.dtype, shape)
+        pairs = Layout.contiguous(table.dtype, shape)
         made = transform.plan((pairs, half), (spectrum.layout,), how, target)
         steps.extend(made, (given.position, 2, spectrum.position))
         if own:
-            half_steps(steps, spectrum, steps.gathered(Place(1, table)), out, False)
-            if not straight:
-                steps.copy(out, Place(3, outputs[0]))
+            half_steps(steps, spectrum, steps.gathered(Place(1, table)), end, False)
         else:
             apart = split_spectrum.plan((spectrum.layout, table), outputs, {}, target)
             steps.extend(apart, (spectrum.position, 1, 3))
+        if end is not out:
+            steps.copy(end, out)
         return steps.plan()
 
 
@@ -169,6 +173,8 @@ class RealInverse(_Real):
 
     def infer(self, inputs: Inputs, attributes: Attributes) -> tuple[Layout, ...]:
         x, table, _ = self._checked(inputs, True)
+        if table.size % 2:
+            raise ShapeError(f"{self.name}: an even length is needed, got {table.size}")
         return (Layout.contiguous(table.dtype.part, (*x.shape[:-1], *table.shape)),)
 
     def plan(self, inputs: Inputs, outputs: Layouts, attributes: Attributes, target: Target) -> Plan:
@@ -176,7 +182,7 @@ class RealInverse(_Real):
         x, table, half = self._checked(inputs, True)
         if not outputs[0].size:
             return Plan(())
-        steps, shape = Steps(4), (*x.shape[:-1], half.shape[0])
+        steps, shape = Steps(4), (*x.shape[:-1], half.size)
         joined, pairs = steps.place(table.dtype, shape), Layout.contiguous(table.dtype, shape)
         if target.limits.own_transforms:
             half_steps(steps, steps.gathered(Place(0, x)), steps.gathered(Place(1, table)), joined, True)
@@ -194,9 +200,9 @@ class RealInverse(_Real):
 
 
 def _real_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
-    for *shape, m in ((1,), (2,), (3, 8), (2, 15), (0, 4), (40, 50), (300,), (2, 512)):
-        tables = (unity(2 * m, dtype.complex), unity(m, dtype.complex))
-        yield Sample((array(rng, dtype, (*shape, 2 * m), -2, 2), *tables), {"scale": 0.5})
+    for *shape, n in ((2,), (4,), (3, 16), (2, 30), (0, 8), (40, 100), (600,), (2, 1024), (1,), (3, 15), (0, 5), (243,)):
+        tables = (unity(k, dtype.complex) for k in (n, n if n % 2 else n // 2))
+        yield Sample((array(rng, dtype, (*shape, n), -2, 2), *tables), {"scale": 0.5})
 
 
 def _inverse_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
@@ -217,11 +223,12 @@ def _inverse_reference(x: np.ndarray, table: np.ndarray, half: np.ndarray, scale
 def real_transform(x, roots, half, *, scale=1.0):
     """The first n / 2 + 1 sums of x[j] roots[j k] along the last axis, of n real numbers, times `scale`.
 
-    n is even; `roots` are the n-th roots of unity, `half` those of n / 2, without prime factors above 13.
+    `roots` are the n-th roots of unity, `half` those of n / 2, or of n where it is odd, whose prime factors are 13 at
+    most.
     """
 
 
 @declared(RealInverse, dtypes=COMPLEX, reference=_inverse_reference, samples=_inverse_samples, methods=False,
           absolute=256.0)  # fmt: skip
 def real_inverse(x, roots, half, *, scale=1.0):
-    """The n real numbers, times n and `scale`, of which `real_transform` makes x."""
+    """The n real numbers, times n and `scale`, of which `real_transform` makes x; n is even."""
