@@ -89,7 +89,7 @@ def own_rows(backend: str, pace: Pace) -> Iterator[Result]:
                 rng = np.random.default_rng(0)
                 x = rng.standard_normal(shape).astype(dtype)
                 if np.iscomplexobj(x):
-                    x += dtype(1j) * rng.standard_normal(shape).astype(x.real.dtype)
+                    x += dtype(1j) * rng.standard_normal(shape)
                 wanted = (np.fft.fftn if np.iscomplexobj(x) else np.fft.rfftn)(
                     x.astype(np.complex128 if np.iscomplexobj(x) else np.float64), axes=axes
                 )

@@ -225,4 +225,29 @@ def test_an_infinity_stays_in_its_row(executor: hg.Executor) -> None:
 
 def test_lengths_of_convolutions_are_smooth_and_long_enough() -> None:
     for n in (17, 19, 101, 1009, 65537):
-        assert 2 * n - 1 <= padded(n) < 3 * n and radices(padded(n)) is not None
+        assert 2 * n - 1 <= padded(n) < 3 * n
+        assert radices(padded(n)) is not None
+
+
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+@pytest.mark.parametrize("dtype", [dtypes.f32, dtypes.c64], ids=str)
+@pytest.mark.parametrize(("n", "m"), [(5, 3), (40, 17), (17, 40), (1, 1), (64, 64)])
+def test_convolution_by_transforms(executor: hg.Executor, n: int, m: int, dtype: DType, mode: Any) -> None:
+    a, b = (numbers(seed, (size,), dtype) for seed, size in ((11, n), (12, m)))
+    x, y = executor.tensor(a), executor.tensor(b)
+    close(hg.convolve(x, y, mode, method="fft"), np.convolve(a, b, mode))
+    close(hg.correlate(x, y, mode, method="fft"), np.correlate(a, b, mode))
+
+
+def test_which_convolutions_are_by_transforms(executor: hg.Executor) -> None:
+    """An infinity tells: by sums it stays where its products are."""
+    x = np.ones(4096, np.float32)
+    x[0] = np.inf
+    t = executor.tensor(x)
+    assert np.isfinite(hg.convolve(t, t[1:256], method="auto").to_numpy()).sum() == 4096 - 1
+    assert not np.isfinite(hg.convolve(t, t[1:257], method="auto").to_numpy()).any()
+    assert np.isfinite(hg.convolve(t, t[1:257]).to_numpy()).any()
+    with pytest.raises(hg.UnsupportedDType, match=r"convolve: by transforms f32, f64, c64, c128 .* got i64"):
+        hg.convolve(executor.tensor([1, 2]), executor.tensor([1, 2]), method="fft")
+    with pytest.raises(ValueError, match="correlate: method must be one of direct, fft, auto, got 'sums'"):
+        hg.correlate(t, t, method="sums")

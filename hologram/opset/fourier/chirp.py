@@ -34,13 +34,18 @@ from hologram.opset.forms.steps import Place, Steps
 from hologram.opset.fourier.passes import roots as unity
 from hologram.opset.fourier.passes import scaled, transform
 
-_ODD = (1, 3, 5, 7, 9, 15)  # what lengths of convolutions are beside powers of two
+_ODD = (1, 3, 5, 7, 9, 15)  # factors of a convolution's length beside powers of two
 
 
 @lru_cache(maxsize=1024)
+def smooth(least: int) -> int:
+    """A length of few elements more that passes are quick at."""
+    return min(odd << max(0, (-(-least // odd) - 1).bit_length()) for odd in _ODD)
+
+
 def padded(n: int) -> int:
     """The length of a convolution that n elements do not go around in."""
-    return min(odd << max(0, (-(-(2 * n - 1) // odd) - 1).bit_length()) for odd in _ODD)
+    return smooth(2 * n - 1)
 
 
 def chirp_of(n: int, inverse: bool, dtype: DType) -> np.ndarray:
@@ -92,11 +97,15 @@ class Chirped(Operation):
         if len(layouts) < 4 or not layouts[0].ndim:
             raise ShapeError(f"{self.name}: a tensor with an axis, and its tables, are needed")
         if not layouts[0].dtype.is_complex or len({y.dtype for y in layouts}) > 1:
-            raise UnsupportedDType(f"{self.name}: complex numbers are needed, got {[y.dtype for y in layouts]}")
+            raise UnsupportedDType(
+                f"{self.name}: complex numbers are needed, got {[y.dtype for y in layouts]}"
+            )
         x, *tables = layouts
         n = x.shape[normalize_axis(attributes["axis"], x.ndim, self.name)]
         if [t.shape for t in tables] != [(n,), (padded(n),), (padded(n),)]:
-            raise ShapeError(f"{self.name}: tables for {n} elements are needed, got {[t.shape for t in tables]}")
+            raise ShapeError(
+                f"{self.name}: tables for {n} elements are needed, got {[t.shape for t in tables]}"
+            )
         return (Layout.contiguous(x.dtype, x.shape),)
 
     def plan(self, inputs: Inputs, outputs: Layouts, attributes: Attributes, target: Target) -> Plan:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from hologram.atlas import complex_parts
-from hologram.atlas.builder import Builder, Value, select
+from hologram.atlas.builder import Builder, Value
 from hologram.atlas.program import Access, Program
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import COMPLEX, DType
@@ -25,8 +25,6 @@ from hologram.foundation.frozen import frozen
 from hologram.machine.axes import normalize_axis
 from hologram.machine.layout import Layout
 from hologram.machine.plan import Plan, Step, Target
-from hologram.opset.fourier.butterflies import PRIMES, small
-from hologram.opset.forms.map import indexed
 from hologram.opset.forms.operation import (
     OPERATIONS,
     Attributes,
@@ -38,7 +36,9 @@ from hologram.opset.forms.operation import (
 )
 from hologram.opset.forms.samples import array
 from hologram.opset.forms.steps import Place, Steps
+from hologram.opset.fourier.butterflies import PRIMES, small
 from hologram.opset.tiles.fourier import own_steps
+
 
 @lru_cache(maxsize=4096)
 def radices(n: int) -> tuple[int, ...] | None:
@@ -57,13 +57,17 @@ def radices(n: int) -> tuple[int, ...] | None:
     return tuple(sorted(found, reverse=True))
 
 
-def roots(n: int, dtype: DType) -> np.ndarray:
-    """The n-th roots of unity, clockwise, of angles that are reduced to an eighth of the circle before."""
-    k = np.arange(n)
-    eighths = 8 * k
+def unity(n: int, k: np.ndarray) -> np.ndarray:
+    """Powers of the n-th root of unity, clockwise, of angles that are reduced to an eighth of the circle before."""
+    eighths = 8 * (k % n)
     turn = np.round(eighths / (2 * n)).astype(np.int64)  # quarters
     angle = 2 * np.pi * (eighths - 2 * n * turn) / (8 * n)
-    return (np.exp(-1j * angle) * np.array([1, -1j, -1, 1j])[turn % 4]).astype(dtype.numpy)
+    return np.exp(-1j * angle) * np.array([1, -1j, -1, 1j])[turn % 4]
+
+
+def roots(n: int, dtype: DType) -> np.ndarray:
+    """All n-th roots of unity."""
+    return unity(n, np.arange(n)).astype(dtype.numpy)
 
 
 def turned(z: Value, angle: float) -> Value:
@@ -121,7 +125,8 @@ class Transform(Operation):
     def plan(self, inputs: Inputs, outputs: Layouts, attributes: Attributes, target: Target) -> Plan:
         self.check_outputs(self.infer(inputs, attributes), outputs)
         x, table = inputs
-        assert isinstance(x, Layout) and isinstance(table, Layout)
+        assert isinstance(x, Layout)
+        assert isinstance(table, Layout)
         if not outputs[0].size:
             return Plan(())
         steps, axis = Steps(3), attributes["axis"] % x.ndim
@@ -175,7 +180,9 @@ def _turned_back(cotangent: Any, roots: Any, inverse: Any, axis: Any, scale: Any
     return OPERATIONS["transform"](cotangent, roots, inverse=not inverse, axis=axis, scale=scale)
 
 
-def _reference(x: np.ndarray, table: np.ndarray, inverse: bool, axis: int = -1, scale: float = 1.0) -> np.ndarray:
+def _reference(
+    x: np.ndarray, table: np.ndarray, inverse: bool, axis: int = -1, scale: float = 1.0
+) -> np.ndarray:
     made = np.fft.ifft(x, axis=axis) * x.shape[axis] if inverse else np.fft.fft(x, axis=axis)
     return made * scale
 

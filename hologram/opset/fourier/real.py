@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 
@@ -16,7 +15,6 @@ from hologram.machine.layout import Layout
 from hologram.machine.plan import Plan, Target
 from hologram.opset.forms.map import indexed
 from hologram.opset.forms.operation import (
-    OPERATIONS,
     Attributes,
     Inputs,
     Layouts,
@@ -86,6 +84,7 @@ def joined_spectrum(at, x, roots):
     )  # as of real numbers
     return (a + b) + turned((a - b) * complex_parts.conjugate(roots.at(k)), 0.25)
 
+
 def _both(x: Layout) -> Layout:
     return Layout.contiguous(x.dtype, (*x.shape[:-1], max(2 * x.shape[-1] - 1, 0)))
 
@@ -113,13 +112,23 @@ class _Real(Operation):
 
     def _checked(self, inputs: Inputs, complex_: bool) -> tuple[Layout, Layout, Layout]:
         x, table, half = inputs
-        assert isinstance(x, Layout) and isinstance(table, Layout) and isinstance(half, Layout)
-        if x.dtype.is_complex is not complex_ or x.dtype.complex is not table.dtype or half.dtype is not table.dtype:
+        assert isinstance(x, Layout)
+        assert isinstance(table, Layout)
+        assert isinstance(half, Layout)
+        if (
+            x.dtype.is_complex is not complex_
+            or x.dtype.complex is not table.dtype
+            or half.dtype is not table.dtype
+        ):
             raise UnsupportedDType(f"{self.name}: {'complex' if complex_ else 'real'} numbers and complex roots are "
                                    f"needed, got {x.dtype}, {table.dtype} and {half.dtype}")  # fmt: skip
         n = table.size
         wanted = n // 2 + 1 if complex_ else n
-        if not x.ndim or x.shape[-1] != wanted or (table.shape, half.shape) != ((n,), (n if n % 2 else n // 2,)):
+        if (
+            not x.ndim
+            or x.shape[-1] != wanted
+            or (table.shape, half.shape) != ((n,), (n if n % 2 else n // 2,))
+        ):
             raise ShapeError(f"{self.name}: roots of the length and of its half are needed, got {table.shape} "
                              f"and {half.shape} for {x.shape}")  # fmt: skip
         return x, table, half
@@ -130,7 +139,7 @@ class RealTransform(_Real):
     """Pairs of neighbours are complex numbers, whose spectrum is taken apart."""
 
     def infer(self, inputs: Inputs, attributes: Attributes) -> tuple[Layout, ...]:
-        x, table, half = self._checked(inputs, False)
+        x, table, _ = self._checked(inputs, False)
         return (Layout.contiguous(table.dtype, (*x.shape[:-1], table.size // 2 + 1)),)
 
     def plan(self, inputs: Inputs, outputs: Layouts, attributes: Attributes, target: Target) -> Plan:
@@ -200,7 +209,20 @@ class RealInverse(_Real):
 
 
 def _real_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
-    for *shape, n in ((2,), (4,), (3, 16), (2, 30), (0, 8), (40, 100), (600,), (2, 1024), (1,), (3, 15), (0, 5), (243,)):
+    for *shape, n in (
+        (2,),
+        (4,),
+        (3, 16),
+        (2, 30),
+        (0, 8),
+        (40, 100),
+        (600,),
+        (2, 1024),
+        (1,),
+        (3, 15),
+        (0, 5),
+        (243,),
+    ):
         tables = (unity(k, dtype.complex) for k in (n, n if n % 2 else n // 2))
         yield Sample((array(rng, dtype, (*shape, n), -2, 2), *tables), {"scale": 0.5})
 

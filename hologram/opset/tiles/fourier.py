@@ -17,8 +17,8 @@ def own_steps(steps: Steps, x: Place, out: Place, axis: int, inverse: bool, scal
     """Appends out = scale times the transforms of x along an axis."""
     n = x.layout.shape[axis]
     axes = _merged(x.layout, out.layout, axis)
-    apart = n > MOST_ACROSS and (x.layout.strides[axis] != 1 or out.layout.strides[axis] != 1)
-    if len(axes) > 2 or apart:
+    along = x.layout.strides[axis] == out.layout.strides[axis] == 1 and len(axes) < 2
+    if len(axes) > 2 or (n > MOST_ACROSS and not along):
         rows = Place(x.position, x.layout.transpose(axis, -1))
         given, made = steps.gathered(rows), steps.place(x.layout.dtype, rows.layout.shape)
         own_steps(steps, given, made, rows.layout.ndim - 1, inverse, scale)

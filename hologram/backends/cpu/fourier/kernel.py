@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from hologram.backends.cpu.fourier import halves, transforms
+from hologram.backends.cpu.fourier import halves, tables, transforms
 from hologram.backends.cpu.fourier.transforms import ANY, COLUMNS, ROWS, WORDS, Kind
 from hologram.backends.cpu.image import ADDRESS, Patch, Piece, Step
 from hologram.backends.cpu.kernel import FOLDER, pack_scalar
@@ -25,6 +25,7 @@ _SHARED_NS = 10_000  # of a launch that is worth several threads
 _SHARED_PAIRS = 16_384  # elements that are worth several threads to take apart
 _VECTOR_NS = 0.9  # of a vector in a pass, estimated
 _FIRST_CACHE, _SECOND_CACHE = 40 << 10, 768 << 10  # bytes of a core's that transforms may take
+_ROOM = 256 << 10  # bytes of a slice, of which a thread may have several
 _BYTES_BETWEEN = 256 << 10  # of a row that stay in a core's cache between both transforms
 _FEWEST = {32: 4, 64: 2}  # lanes, by the bits of a part
 
@@ -101,16 +102,14 @@ def _divisors(n: int) -> list[int]:
 
 @functools.lru_cache(maxsize=64)
 def _code(engine: Engine, kind: Kind) -> Code:
-    return kept_code(
-        engine, "fourier", repr(kind), lambda: (transforms.text(kind), kind.functions), FOLDER
-    )
+    return kept_code(engine, "fourier", repr(kind), lambda: (transforms.text(kind), kind.functions), FOLDER)
 
 
 @functools.lru_cache(maxsize=64)
 def _tables(kind: Kind) -> tuple[np.ndarray, ...]:
     """What elements are turned by: in the passes of both transforms, and between these."""
-    passes_of = [transforms.pass_roots(r, kind.part) for r in (kind.first, kind.second)]
-    return (*passes_of, transforms.turns(kind) if kind.second else passes_of[1])
+    passes_of = [tables.pass_roots(r, kind.part) for r in (kind.first, kind.second)]
+    return (*passes_of, tables.turns(kind) if kind.second else passes_of[1])
 
 
 @frozen
@@ -122,7 +121,7 @@ class FourierKernel(WrittenKernel):
         assert self.host is not None
         number = self.numbers(scalars)
         kind = self._kind(number)
-        code, tables = _code(self.host.engine(), kind), _tables(kind)
+        code, known_roots = _code(self.host.engine(), kind), _tables(kind)
         steps, room_bytes, blocks = self._steps(kind, code, number)
         size = 2 * kind.part.itemsize
         known = {name: number[name] * size for name in transforms.STRIDES}
@@ -134,7 +133,9 @@ class FourierKernel(WrittenKernel):
             name: pack_scalar(value, kind.part)
             for name, value in zip(transforms.FACTORS, factors, strict=True)
         }
-        known |= {name: t.ctypes.data for name, t in zip(("first", "second", "turns"), tables, strict=True)}
+        known |= {
+            name: t.ctypes.data for name, t in zip(("first", "second", "turns"), known_roots, strict=True)
+        }
         known |= {"count": number["count"], "room_bytes": room_bytes}
         patches = tuple(
             Patch(WORDS.index(name), ADDRESS, k, number.get(f"{name}_offset", 0) * size)
@@ -147,13 +148,13 @@ class FourierKernel(WrittenKernel):
             slices = -(-step.total // step.slice)
             room = (slices * room_bytes + 64) // 8
             pieces.append(
-                Piece((step,), words, patches, owner=(code, tables), room=room, room_at=WORDS.index("room"))
+                Piece(
+                    (step,), words, patches, owner=(code, known_roots), room=room, room_at=WORDS.index("room")
+                )
             )
         return pieces
 
-    def _steps(
-        self, kind: Kind, code: Code, number: dict[str, Any]
-    ) -> tuple[list[Step], int, list[int]]:
+    def _steps(self, kind: Kind, code: Code, number: dict[str, Any]) -> tuple[list[Step], int, list[int]]:
         """The steps, the bytes of room that a slice wants, and how many blocks an outer position has in each."""
         assert self.host is not None
         outer, count, room = number["outer"], number["count"], 2 * kind.buffer_bytes + 64
@@ -161,7 +162,8 @@ class FourierKernel(WrittenKernel):
         threads = self.host.threads if vectors * _VECTOR_NS > _SHARED_NS else 1
 
         def shared(function: int, total: int) -> Step:
-            slices = min(total, 4 * threads) if threads > 1 else 1
+            most = 4 * threads if room <= _ROOM else threads
+            slices = min(total, most) if threads > 1 else 1
             return Step(code.addresses[function], total, -(-total // slices))
 
         if not kind.second:
@@ -223,7 +225,9 @@ class HalvesKernel(WrittenKernel):
         known = {name: number[name] * dtype.itemsize for name in ("x_row", "out_row")}
         known["half"] = number["half"]
         words = [known.get(name, 0) for name in halves.WORDS]
-        patches = tuple(Patch(k, ADDRESS, halves.ADDRESSES.index(b.name)) for k, b in enumerate(self.tile.buffers))
+        patches = tuple(
+            Patch(k, ADDRESS, halves.ADDRESSES.index(b.name)) for k, b in enumerate(self.tile.buffers)
+        )
         rows = number["rows"]
         slices = min(rows, 4 * self.host.threads) if rows * number["half"] > _SHARED_PAIRS else 1
         step = Step(code.addresses[int(dict(self.tile.constants)["TOGETHER"])], rows, -(-rows // slices))
@@ -245,18 +249,20 @@ class HalvesKernel(WrittenKernel):
         counts = (half + 1, half) if together else (half, half + 1)
         x, out = (
             np.lib.stride_tricks.as_strided(
-                arrays[name], (rows, count), (number[f"{name}_row"] * arrays[name].itemsize, arrays[name].itemsize)
+                arrays[name],
+                (rows, count),
+                (number[f"{name}_row"] * arrays[name].itemsize, arrays[name].itemsize),
             )
             for name, count in zip(("x", "out"), counts, strict=True)
         )
         root = arrays["roots"][:half]
         if together:
             given = x.copy()
-            given.imag[:, [0, half]] = 0
+            given[:, [0, half]] = np.real(given[:, [0, half]])
             a, b = given[:, :half], given[:, :0:-1].conj()
             out[...] = (a + b) + 1j * (a - b) * root.conj()
         else:
             a = x.copy()
             b = np.roll(a[:, ::-1], 1, axis=1).conj()
             out[:, :half] = ((a + b) - 1j * (a - b) * root) / 2
-            out[:, half] = a[:, 0].real - a[:, 0].imag
+            out[:, half] = np.real(a[:, 0]) - np.imag(a[:, 0])

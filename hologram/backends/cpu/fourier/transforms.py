@@ -15,8 +15,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-import numpy as np
-
 from hologram.backends.cpu.fourier.vectors import Pair, Vectors, turned
 from hologram.backends.cpu.llvm.arguments import load_slot
 from hologram.backends.cpu.llvm.writer import Writer
@@ -25,7 +23,9 @@ from hologram.foundation.frozen import frozen
 from hologram.opset.fourier.butterflies import small
 
 ADDRESSES = ("x", "out", "temporary", "room", "first", "second", "turns")
-STRIDES = tuple(f"{name}_{axis}" for name in ("x", "out") for axis in ("outer", "element", "lane"))  # in bytes
+STRIDES = tuple(
+    f"{name}_{axis}" for name in ("x", "out") for axis in ("outer", "element", "lane")
+)  # in bytes
 NUMBERS = ("count", "blocks", "slice", "room_bytes", *STRIDES)
 FACTORS = ("sign", "scale", "scale_of_imaginary")
 WORDS = (*ADDRESSES, *NUMBERS, *FACTORS)
@@ -79,33 +79,6 @@ class Kind:
         return ("columns", "rows", "whole") if self.second else ("lanes",)
 
 
-def pass_roots(radices: tuple[int, ...], part: DType) -> np.ndarray:
-    """What the passes turn by, in their order."""
-    n, s, found = math.prod(radices), 1, [np.zeros(1, np.complex128)]
-    for r in radices:
-        m = n // (s * r)
-        if m > 1:
-            found.append(_roots(n, np.outer(np.arange(m), np.arange(1, r)).ravel() * s))
-        s *= r
-    return np.concatenate(found[1:] or found).view(np.float64).astype(part.numpy)
-
-
-def turns(kind: Kind) -> np.ndarray:
-    """What elements are turned by between both transforms, by blocks of lanes, then elements."""
-    starts = np.minimum(np.arange(kind.blocks) * kind.lanes, kind.n2 - kind.lanes)
-    lanes = starts[:, None, None] + np.arange(kind.lanes)
-    found = _roots(kind.n1 * kind.n2, lanes * np.arange(kind.n1)[:, None])
-    return np.stack([found.real, found.imag], axis=2).astype(kind.part.numpy).ravel()
-
-
-def _roots(n: int, k: np.ndarray) -> np.ndarray:
-    """The roots of unity of that number, of angles that are reduced to an eighth of the circle before."""
-    eighths = 8 * (k % n)
-    quarter = np.round(eighths / (2 * n)).astype(np.int64)
-    angle = 2 * np.pi * (eighths - 2 * n * quarter) / (8 * n)
-    return np.exp(-1j * angle) * np.array([1, -1j, -1, 1j])[quarter % 4]
-
-
 def text(kind: Kind) -> str:
     """IR of the functions."""
     code = _Code(kind)
@@ -136,7 +109,7 @@ class _Code:
 
     def _arguments(self, w: Writer) -> Arguments:
         scalar = Vectors(w, self.kind.part, self.kind.lanes).scalar
-        types = dict.fromkeys(ADDRESSES, "ptr") | dict.fromkeys(FACTORS, scalar)
+        types: dict[str, str] = {**dict.fromkeys(ADDRESSES, "ptr"), **dict.fromkeys(FACTORS, scalar)}
         return {word: load_slot(w, k, types.get(word, "i64")) for k, word in enumerate(WORDS)}
 
     def function(self, name: str, body: Callable[[Writer, Arguments, str, str], None]) -> str:
@@ -197,12 +170,14 @@ class _Code:
             "rows": (between, _moved(w, a["out"], row, a["out_outer"]), -(-kind.n1 // kind.lanes)),
         }
         for name, (source, target, blocks) in ends.items():
+            self._blocks(w, name, room, (source, target), blocks)
 
-            def each(block: str, _: list[str], name: str = name, ends: tuple = (source, target)) -> list[str]:
-                self._call(w, name, room, *ends, block)
-                return []
+    def _blocks(self, w: Writer, name: str, room: str, ends: tuple[str, str], blocks: int) -> None:
+        def each(block: str, _: list[str]) -> list[str]:
+            self._call(w, name, room, ends[0], ends[1], block)
+            return []
 
-            w.loop("0", str(blocks), "1", [], each)
+        w.loop("0", str(blocks), "1", [], each)
 
     # Blocks of lanes.
 
@@ -216,7 +191,9 @@ class _Code:
 
         def store(k: str, z: Pair) -> None:
             turn = v.load(_moved(w, own, k, str(kind.vector_bytes)))
-            v.store(v.product(z, turn.re, turn.im), _moved(w, target, k, str(kind.blocks * kind.vector_bytes)))
+            v.store(
+                v.product(z, turn.re, turn.im), _moved(w, target, k, str(kind.blocks * kind.vector_bytes))
+            )
 
         self._passes(v, kind.first, a["first"], load, store)
 
@@ -255,13 +232,18 @@ class _Code:
         if kind.given == ROWS:
             self._by_squares(w, lambda e, at: self._put(v, self._of_rows(v, a, ends["x"], e), at))
         elif kind.given == ANY:
-            load = lambda j: self._conjugated(  # noqa: E731
-                v, a, v.load_each([_moved(w, p, j, a["x_element"]) for p in ends["x"]])
-            )
+
+            def load(j: str) -> Pair:
+                return self._conjugated(
+                    v, a, v.load_each([_moved(w, p, j, a["x_element"]) for p in ends["x"]])
+                )
+
         else:
             load = self._given(v, a, ends["x"][0], lambda: a["x_element"])
         if kind.taken == COLUMNS:
-            self._passes(v, kind.first, a["first"], load, self._taken(v, a, ends["out"][0], lambda: a["out_element"]))
+            self._passes(
+                v, kind.first, a["first"], load, self._taken(v, a, ends["out"][0], lambda: a["out_element"])
+            )
         elif kind.taken == ANY:
 
             def store(k: str, z: Pair) -> None:

@@ -46,6 +46,9 @@ class Vectors:
     def binary(self, operation: str, x: str, y: str) -> str:
         return self.w(f"{operation} {self.type} {x}, {y}")
 
+    def negated(self, x: str) -> str:
+        return self.w(f"fneg {self.type} {x}")
+
     def fused(self, x: str, y: str, z: str) -> str:
         """x y + z."""
         name = f"llvm.fmuladd.v{self.lanes}f{self.part.bits}"
@@ -78,7 +81,9 @@ class Vectors:
     def store_numbers(self, z: Pair, address: str) -> None:
         picked = [k // 2 + k % 2 * self.lanes for k in range(2 * self.lanes)]
         both = self.shuffled(z.re, z.im, picked)
-        self.w.do(f"store <{2 * self.lanes} x {self.scalar}> {both}, ptr {address}, align {self.part.itemsize}")
+        self.w.do(
+            f"store <{2 * self.lanes} x {self.scalar}> {both}, ptr {address}, align {self.part.itemsize}"
+        )
 
     def load_each(self, addresses: Sequence[str]) -> Pair:
         """A complex number from each address."""
@@ -149,12 +154,8 @@ def turned(z: Pair, angle: float) -> Pair:
         quarters, half = divmod(int(eighths) % 8, 2)
         if half:  # (1 + i) / sqrt(2)
             z = Pair(v, v.binary("fsub", z.re, z.im), v.binary("fadd", z.re, z.im)) * math.sqrt(0.5)
-        negated = lambda x: v.w(f"fneg {v.type} {x}")  # noqa: E731
-        return (
-            z if quarters == 0
-            else Pair(v, negated(z.im), z.re) if quarters == 1
-            else Pair(v, negated(z.re), negated(z.im)) if quarters == 2
-            else Pair(v, z.im, negated(z.re))
-        )  # fmt: skip
+        if quarters >= 2:
+            z = Pair(v, v.negated(z.re), v.negated(z.im))
+        return Pair(v, v.negated(z.im), z.re) if quarters % 2 else z
     root = cmath.exp(2j * math.pi * angle)
     return v.product(z, v.all_of(root.real), v.all_of(root.imag))
