@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import hologram as hg
+from hologram.backends.cpu import device
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType
 from hologram.opset.fourier.chirp import padded
@@ -251,3 +252,13 @@ def test_which_convolutions_are_by_transforms(executor: hg.Executor) -> None:
         hg.convolve(executor.tensor([1, 2]), executor.tensor([1, 2]), method="fft")
     with pytest.raises(ValueError, match="correlate: method must be one of direct, fft, auto, got 'sums'"):
         hg.correlate(t, t, method="sums")
+
+
+def test_by_numpy_where_there_is_no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device, "_compiles", lambda: False)
+    z, x = (numbers(13, (3, 12), dtype) for dtype in (dtypes.c64, dtypes.f32))
+    with hg.Executor("cpu") as executor:
+        for axis in (0, 1):
+            close(hg.fft.ifft(executor.tensor(z), axis=axis), np.fft.ifft(z, axis=axis))
+        close(hg.fft.rfft(executor.tensor(x)), np.fft.rfft(x))
+        close(hg.fft.irfft(executor.tensor(z)), np.fft.irfft(z))

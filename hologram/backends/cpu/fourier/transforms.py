@@ -232,12 +232,7 @@ class _Code:
         if kind.given == ROWS:
             self._by_squares(w, lambda e, at: self._put(v, self._of_rows(v, a, ends["x"], e), at))
         elif kind.given == ANY:
-
-            def load(j: str) -> Pair:
-                return self._conjugated(
-                    v, a, v.load_each([_moved(w, p, j, a["x_element"]) for p in ends["x"]])
-                )
-
+            load = self._of_each(v, a, ends["x"])
         else:
             load = self._given(v, a, ends["x"][0], lambda: a["x_element"])
         if kind.taken == COLUMNS:
@@ -245,11 +240,7 @@ class _Code:
                 v, kind.first, a["first"], load, self._taken(v, a, ends["out"][0], lambda: a["out_element"])
             )
         elif kind.taken == ANY:
-
-            def store(k: str, z: Pair) -> None:
-                v.store_each(self._scaled(v, a, z), [_moved(w, p, k, a["out_element"]) for p in ends["out"]])
-
-            self._passes(v, kind.first, a["first"], load, store)
+            self._passes(v, kind.first, a["first"], load, self._to_each(v, a, ends["out"]))
         else:
             made = self._passes(v, kind.first, a["first"], load, None)
 
@@ -299,6 +290,17 @@ class _Code:
 
     def _given(self, v: Vectors, a: Arguments, source: str, stride: Callable[[], str]) -> Load:
         return lambda j: self._conjugated(v, a, v.load_numbers(_moved(v.w, source, j, stride())))
+
+    def _of_each(self, v: Vectors, a: Arguments, places: list[str]) -> Load:
+        """Of lanes that lie anywhere."""
+        return lambda j: self._conjugated(
+            v, a, v.load_each([_moved(v.w, p, j, a["x_element"]) for p in places])
+        )
+
+    def _to_each(self, v: Vectors, a: Arguments, places: list[str]) -> Store:
+        return lambda k, z: v.store_each(
+            self._scaled(v, a, z), [_moved(v.w, p, k, a["out_element"]) for p in places]
+        )
 
     def _taken(self, v: Vectors, a: Arguments, target: str, stride: Callable[[], str]) -> Store:
         return lambda k, z: v.store_numbers(self._scaled(v, a, z), _moved(v.w, target, k, stride()))
