@@ -12,7 +12,7 @@ import numpy as np
 from hologram.backends.cpu.fourier import halves, tables, transforms
 from hologram.backends.cpu.fourier.transforms import ANY, COLUMNS, ROWS, WORDS, Kind
 from hologram.backends.cpu.image import ADDRESS, Patch, Piece, Step
-from hologram.backends.cpu.kernel import FOLDER, pack_scalar
+from hologram.backends.cpu.kernel import pack_scalar
 from hologram.backends.cpu.written import WrittenKernel
 from hologram.compiled.machine_code.engine import Code, Engine
 from hologram.compiled.machine_code.objects import kept_code
@@ -102,7 +102,8 @@ def _divisors(n: int) -> list[int]:
 
 @functools.lru_cache(maxsize=64)
 def _code(engine: Engine, kind: Kind) -> Code:
-    return kept_code(engine, "fourier", repr(kind), lambda: (transforms.text(kind), kind.functions), FOLDER)
+    text = transforms.text(kind)
+    return kept_code(engine, "fourier", text, lambda: (text, kind.functions))
 
 
 @functools.lru_cache(maxsize=64)
