@@ -93,8 +93,8 @@ def rfftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: str = "backward")
     x = _real("rfftn", x)
     sizes, order = _axes("rfftn", x, s, axes)
     x = rfft(x, n=sizes[-1], axis=order[-1], norm=norm)
-    for n, axis in reversed(tuple(zip(sizes[:-1], order[:-1], strict=True))):
-        x = fft(x, n=n, axis=axis, norm=norm)
+    for k in range(len(order) - 2, -1, -1):
+        x = fft(x, n=sizes[k], axis=order[k], norm=norm)
     return x
 
 
@@ -104,8 +104,7 @@ def irfftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: str = "backward"
     sizes, order = _axes("irfftn", x, s, axes)
     for n, axis in zip(sizes[:-1], order[:-1], strict=True):
         x = ifft(x, n=n, axis=axis, norm=norm)
-    last = sizes[-1] if s is not None else None
-    return irfft(x, n=last, axis=order[-1], norm=norm)
+    return irfft(x, n=sizes[-1], axis=order[-1], norm=norm)
 
 
 def hfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
@@ -157,7 +156,7 @@ def _real(who: str, x: Any) -> Tensor:
     x = x if isinstance(x, Tensor) else asarray(x)
     if x.dtype.is_complex:
         raise UnsupportedDType(f"{who}: real numbers are needed, got {x.dtype}")
-    return x.astype(f64 if x.dtype is f64 else f32, copy=False)
+    return x if x.dtype in (f32, f64) else x.astype(f32)
 
 
 def _length(who: str, n: Any) -> int:
@@ -185,8 +184,8 @@ def _sized(who: str, x: Tensor, n: int | None, axis: int) -> tuple[Tensor, int, 
 
 
 def _axes(who: str, x: Tensor, s: Any, axes: Any) -> tuple[Sequence[int | None], Sequence[int]]:
-    """The sizes along axes, None for x's own, and these: all, or the last ones."""
-    sizes = None if s is None else [None if n == -1 else n for n in integers(s, f"{who}: a size")]
+    """The sizes along axes, None for those they have, and these: all, or the last ones."""
+    sizes = None if s is None else integers(s, f"{who}: a size")
     if axes is None:
         order = tuple(range(x.ndim))[-x.ndim if sizes is None else x.ndim - len(sizes) :]
     else:
@@ -196,7 +195,9 @@ def _axes(who: str, x: Tensor, s: Any, axes: Any) -> tuple[Sequence[int | None],
         raise ShapeError(
             f"{who}: a size for each of some axes is needed, got s={s} and axes={axes} for shape {x.shape}"
         )
-    return [None] * len(order) if sizes is None else sizes, order
+    if sizes is None:
+        return [None] * len(order), order
+    return [x.shape[k] if n == -1 else n for n, k in zip(sizes, order, strict=True)], order
 
 
 def _along(who: str, one: Any, x: Any, s: Any, axes: Any, norm: str) -> Tensor:
@@ -219,9 +220,21 @@ def transformed(x: Tensor, inverse: bool, axis: int = -1, scale: float = 1.0) ->
     """The transform along an axis, of any length, times `scale`."""
     n = x.shape[axis]
     if n < 2 or passes.radices(n) is not None:
-        return passes.transform(x, _table(x, "roots", max(n, 1)), inverse=inverse, axis=axis, scale=scale)
-    tables = (_table(x, f"{name} {inverse}", n) for name in ("chirp", "spectrum"))
-    return chirp.chirp_transform(x, *tables, _table(x, "roots", chirp.padded(n)), axis=axis, scale=scale)
+        return passes.transform(x, _table(x, "roots", max(n, 1)), **_how(x, axis, scale, inverse))
+    tables = [_table(x, f"{name} {inverse}", n) for name in ("chirp", "spectrum")]
+    return chirp.chirp_transform(x, *tables, _table(x, "roots", chirp.padded(n)), **_how(x, axis, scale))
+
+
+def _how(x: Tensor, axis: int, scale: float, inverse: bool = False) -> dict[str, Any]:
+    """The attributes that are not an operation's own: a call without any is told apart sooner (1.5 us, not 2.8)."""
+    how: dict[str, Any] = {}
+    if inverse:
+        how["inverse"] = True
+    if axis not in (-1, x.ndim - 1):
+        how["axis"] = axis
+    if scale != 1.0:
+        how["scale"] = scale
+    return how
 
 
 def _table(x: Tensor, kind: str, n: int) -> Tensor:
@@ -249,16 +262,16 @@ def _constants(kind: str, n: int, element: DType) -> np.ndarray:
 def of_reals(x: Tensor, n: int, axis: int = -1, scale: float = 1.0) -> Tensor:
     """The first n // 2 + 1 elements of the transform of n real numbers, times `scale`."""
     if not x.executor.differentiated and passes.radices(n) is not None:
-        halves = (_table(x, "roots", k) for k in (n, n if n % 2 else n // 2))
-        return _last(real.real_transform(_last(x, axis), *halves, scale=scale), axis)
+        halves = _table(x, "roots", n), _table(x, "roots", n if n % 2 else n // 2)
+        return _last(real.real_transform(_last(x, axis), *halves, **_how(x, -1, scale)), axis)
     return transformed(x.astype(x.dtype.complex), False, axis, scale).narrow(axis, 0, n // 2 + 1)
 
 
 def to_reals(x: Tensor, n: int, axis: int = -1, scale: float = 1.0) -> Tensor:
     """The n real numbers whose transform begins with these n // 2 + 1 elements, times n and `scale`."""
     if not n % 2 and not x.executor.differentiated and passes.radices(n) is not None:
-        halves = (_table(x, "roots", k) for k in (n, n // 2))
-        return _last(real.real_inverse(_last(x, axis), *halves, scale=scale), axis)
+        halves = _table(x, "roots", n), _table(x, "roots", n // 2)
+        return _last(real.real_inverse(_last(x, axis), *halves, **_how(x, -1, scale)), axis)
     if n % 2 and not x.executor.differentiated:
         spectrum = transformed(real.odd_spectrum(_last(x, axis)), True, -1, scale)
         return _last(spectrum, axis).real
