@@ -85,22 +85,26 @@ def scaled(z: Value, scale: Value) -> Value:
 
 
 @lru_cache(maxsize=256)
-def _pass(dtype: DType, radix: int, inverse: bool, first: bool, last: bool) -> Program:
-    """Over the rows, what is left and what is done; the first pass has nothing done, the last nothing left."""
+def _pass(dtype: DType, radix: int, inverse: bool, alone: bool, last: bool) -> Program:
+    """Over the rows, what is left, and what is done times `width`, how many transforms lie side by side.
+
+    The last pass has nothing left.
+    """
     b = Builder(f"atlas_fourier_{radix}_{dtype}", rank=3)
     x, w = b.buffer("x", dtype, Access.READ), b.buffer("roots", dtype, Access.READ)
     out = b.buffer("out", dtype, Access.WRITE)
-    n, m, s = (b.scalar(name, dtypes.index) for name in ("n", "m", "s"))
+    n, m, s, width = (b.scalar(name, dtypes.index) for name in ("n", "m", "s", "width"))
     scale = b.scalar("scale", dtype.part) if last else None
     row, p, q = (b.coordinate(k) for k in range(3))
-    if first:  # the longest axis last
+    if alone:  # nothing is done, and one transform wide: the longest axis last
         p, q = q, p
-    given = [b.load(x, row * n + q + s * (p + m * k)) for k in range(radix)]
+    start, apart = row * (n * width) + q, s * width
+    given = [b.load(x, start + apart * (p + m * k)) for k in range(radix)]
     for k, z in enumerate(small(given, 1 if inverse else -1, turned)):
         if k and not last:
             turn = b.load(w, p * k * s)
             z = z * (complex_parts.conjugate(turn) if inverse else turn)
-        b.store(out, row * n + q + s * (p * radix + k), scaled(z, scale) if scale is not None else z)
+        b.store(out, start + apart * (p * radix + k), scaled(z, scale) if scale is not None else z)
     return b.build()
 
 
@@ -134,21 +138,22 @@ class Transform(Operation):
         if target.limits.own_transforms and x.shape[axis] > 1:
             own_steps(steps, given, end, axis, attributes["inverse"], attributes["scale"])
         else:
-            rows, end = (Place(p.position, p.layout.transpose(axis, -1)) for p in (given, end))
-            self._by_passes(steps, steps.gathered(rows), steps.gathered(Place(1, table)), end, attributes)
+            self._by_passes(steps, steps.gathered(given), steps.gathered(Place(1, table)), end, attributes)
         return steps.plan()
 
     def _by_passes(self, steps: Steps, now: Place, table: Place, end: Place, attributes: Attributes) -> None:
-        n, dtype = now.layout.shape[-1], now.layout.dtype
+        shape, dtype, axis = now.layout.shape, now.layout.dtype, attributes["axis"] % now.layout.ndim
+        n, width = shape[axis], math.prod(shape[axis + 1 :])
         parts, scale = radices(n) or (1,), attributes["scale"]
         straight = end.layout.is_contiguous and not end.layout.offset
-        rows, s = now.layout.size // n, 1
+        rows, s = math.prod(shape[:axis]), 1
         for k, radix in enumerate(parts):
             final, m = k == len(parts) - 1, n // (s * radix)
             to = end if final and straight else steps.place(dtype, end.layout.shape)
-            program = _pass(dtype, radix, attributes["inverse"], not k, final)
-            grid = (rows, 1, m) if not k else (rows, m, s)
-            step = Step(program, (0, 1, 2), (n, m, s, *([scale] if final else [])), grid)
+            alone = s * width == 1
+            program = _pass(dtype, radix, attributes["inverse"], alone, final)
+            grid = (rows, 1, m) if alone else (rows, m, s * width)
+            step = Step(program, (0, 1, 2), (n, m, s, width, *([scale] if final else [])), grid)
             steps.add(step, (now.position, table.position, to.position))
             now, s = to, s * radix
         if not straight:
