@@ -17,6 +17,7 @@ from hologram.frontend.packed import TAKEN
 from hologram.frontend.tensor import _OWN
 from hologram.opset import OPERATIONS
 from hologram.opset.forms.composite import Composite
+from hologram.opset.forms.further import meant
 from hologram.opset.forms.operation import ALSO, Operation
 
 FOLDER = Path(hg.__file__).parent / "frontend"
@@ -91,9 +92,8 @@ def _lines(operation: Operation, result: str) -> tuple[str, str]:
     attributes = [_parameter(n, d) for n, d in (*operation.attributes.items(), *also.items())]
     required = [p for p in attributes if not p.endswith(" = ...")]
     attributes = [*required, *(p for p in attributes if p not in required)]
-    further = (
-        ("where", "initial") if operation.further is not None else ("where",) if operation.pointwise else ()
-    )
+    further = ("where",) if operation.pointwise else ()
+    further = further if operation.further is None else meant(operation.further)
     asked = [f"{n}: Any = ..." for n in (*further, "out") if n not in operation.signature.parameters]
     if not operation.operands:  # an executor, or what must be given, in places
         given = [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,6 +21,12 @@ def taken(function: Any) -> frozenset[str]:
     return FURTHER if getattr(function, "further", None) is not None else frozenset()
 
 
+@functools.cache
+def meant(function: Any) -> tuple[str, ...]:
+    """The names that a declaration's `further` gives a meaning to."""
+    return tuple(inspect.signature(function).parameters)[3:]  # after the operation, operands and attributes
+
+
 def further(operation: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """A call that has such arguments: what is computed, in `out` if that is given.
 
@@ -32,7 +40,7 @@ def further(operation: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) ->
     out = out[0] if isinstance(out, tuple) else out
     if not given:
         result = operation(*args, **own)
-    elif operation.further is not None:
+    elif operation.further is not None and given.keys() <= {*meant(operation.further)}:
         result = operation.further(operation, *operation.bind(args, own), **given)
     elif operation.pointwise and given.keys() == {"where"} and out is not None:
         condition = given["where"]
