@@ -138,7 +138,7 @@ class Profile:
         return run
 
     def _collect(self) -> None:
-        calls = self._calls
+        calls = tuple(self._calls)  # other threads' launches may still end
         times = self._timeline.times([mark for call in calls for mark in call.marks])
         starts, ends = times[::2], times[1::2]
         # The clocks are aligned to some microseconds; what is certain is that nothing runs before it is enqueued.

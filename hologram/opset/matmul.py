@@ -289,8 +289,8 @@ class Linear(MatMul):
         if out.dtype.is_complex:
             return self._complex(x, weight, bias, out, target)
         # All rows of x are one matrix where its layout allows it; else the leading axes are a batch.
-        rows = x.reshape((-1, x.shape[-1])) if x.shape[-1] else x
-        flat = out.reshape((-1, out.shape[-1])) if out.size else None
+        rows = x.reshape((out.size // out.shape[-1], x.shape[-1]))
+        flat = out.reshape((-1, out.shape[-1]))
         if rows is not None and flat is not None:
             x, out = rows, flat
         steps = Steps(4)  # a missing bias still counts
@@ -320,7 +320,7 @@ def _linear_reference(x, weight, bias=None, activation="none"):
 
 
 def _linear_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
-    for shape, n in (((5, 7), 3), ((2, 3, 16), 33), ((70, 65), 66), ((9,), 4)):
+    for shape, n in (((5, 7), 3), ((2, 3, 16), 33), ((70, 65), 66), ((9,), 4), ((2, 3, 0), 5)):
         x, w, b = (array(rng, dtype, s, -2, 2) for s in (shape, (n, shape[-1]), (n,)))
         for activation in ACTIVATIONS if not dtype.is_complex else ("none",):
             yield Sample((x, w, b), {"activation": activation})

@@ -149,7 +149,9 @@ class Devices:
         place = self.place(index)
         with self._lock:
             known = self._executors[index]
-            if known is not None and not known.usable and not known.closed:
+            if known is not None and known.usable:  # another thread was first
+                return known
+            if known is not None and not known.closed:
                 raise RuntimeError(
                     f"hologram: hologram:{index} was opened before this process was forked and cannot be used in it; "
                     "start workers with the method 'spawn', or keep tensors of theirs on the CPU"

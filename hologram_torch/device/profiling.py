@@ -21,11 +21,16 @@ from hologram_torch.loading import NAME
 
 @frozen
 class Watched:
-    """A device's launches in one cycle of a profiler; `began_ns` is Unix time, which PyTorch's events have too."""
+    """A device's launches in one cycle of a profiler; `unix_ns` is how far Unix time is ahead of Python's counter."""
 
     index: int
     profile: Profile
-    began_ns: int
+    unix_ns: int
+
+    @property
+    def began_ns(self) -> int:
+        """In Unix time, which PyTorch's events have too."""
+        return self.profile.began_ns + self.unix_ns
 
     def end(self) -> None:
         """Waits for the launches."""
@@ -41,16 +46,22 @@ class Watched:
         return f"{NAME}:{self.index} ({info.backend}: {info.name}; clock: {clock.value if clock else 'none'})"
 
 
-def begin(watched: list[Watched]) -> None:
+def begin(watched: dict[Executor, Watched]) -> None:
     """Watches the devices that are open."""
     for executor in devices.opened():
         _watch(watched, executor)
 
 
-def _watch(watched: list[Watched], executor: Executor) -> None:
-    profile = executor.profile().__enter__()
-    since_ns = time.perf_counter_ns() - profile.began_ns
-    watched.append(Watched(devices.number(executor), profile, time.time_ns() - since_ns))
+def _watch(watched: dict[Executor, Watched], executor: Executor) -> None:
+    """Watches a device, unless another thread does: two may come to a device that was just opened."""
+    unix_ns = time.time_ns() - time.perf_counter_ns()
+    one = Watched(devices.number(executor), executor.profile(), unix_ns)
+    if watched.setdefault(executor, one) is one:
+        try:
+            one.profile.__enter__()
+        except BaseException:  # then there is nothing to end
+            del watched[executor]
+            raise
 
 
 def _opened(executor: Executor) -> None:
@@ -89,7 +100,7 @@ def _callers(events: Sequence[Any], times: Sequence[float]) -> list[Any]:
     Where several threads run operators this may be another thread's: events do not say which of Python's it is.
     """
     operators = sorted(
-        (e for e in events if e.device_type == DeviceType.CPU and not e.is_async),
+        (e for e in events if e.device_type == DeviceType.CPU and not (e.is_async or _is_of_python(e))),
         key=lambda e: (e.time_range.start, -e.time_range.end),
     )
     callers: list[Any] = [None] * len(times)
@@ -105,6 +116,11 @@ def _callers(events: Sequence[Any], times: Sequence[float]) -> list[Any]:
         if lasting:
             callers[place] = lasting[-1]
     return callers
+
+
+def _is_of_python(event: Any) -> bool:
+    """Whether it is a function of Python's, which a profile with stacks has too; ours launch what operators ask for."""
+    return getattr(event, "is_python_function", False)
 
 
 def extend(path: str, watched: Sequence[Watched]) -> None:

@@ -8,6 +8,7 @@ measured joins its events, tables and traces. It asks for ProfilerActivity.HOLOG
 from __future__ import annotations
 
 import functools
+from contextlib import ExitStack
 from types import ModuleType
 from typing import Any
 
@@ -22,35 +23,46 @@ _begin, _rows, _extend = (
 def profiler(module: ModuleType) -> None:
     """Has a profile of PyTorch's begin and end one of each device, and show what that measured."""
     profile: Any = module.__dict__["profile"]
-    start, leave = profile._start_trace, profile.__exit__
+    create, start, leave = profile.__init__, profile._start_trace, profile.__exit__
     parsed, export = profile._parse_kineto_results, profile.export_chrome_trace
+
+    def created(self: Any, *args: Any, **kwargs: Any) -> None:
+        if kwargs.get("use_device") == NAME:  # else PyTorch asks a plug-in for marks at every operator
+            kwargs["use_kineto"] = True
+        create(self, *args, **kwargs)
 
     def _start_trace(self: Any) -> None:
         start(self)
-        self.hologram_watched = []
+        self.hologram_watched = {}  # by executor
         if self.use_device == NAME:
             running.append(self)
-            if whole.loaded:
-                _begin(self.hologram_watched)
+            try:
+                if whole.loaded:
+                    _begin(self.hologram_watched)
+            except BaseException:  # what was wrong with a device before; nobody will end the profile
+                left(self, None, None, None)
+                raise
 
-    def left(self: Any, *args: Any) -> Any:
-        if self in running:
-            running.remove(self)
-            for watched in self.hologram_watched:
-                watched.end()
-        return leave(self, *args)
+    def left(self: Any, *args: Any) -> None:
+        with ExitStack() as ending:
+            ending.callback(leave, self, *args)  # last, whatever is wrong with a device
+            if self in running:
+                running.remove(self)
+                for watched in self.hologram_watched.values():
+                    ending.callback(watched.end)
 
     def _parse_kineto_results(self: Any, result: Any, *args: Any, **kwargs: Any) -> list[Any]:
         events = parsed(self, result, *args, **kwargs)
-        watched = getattr(self, "hologram_watched", ())
+        watched = tuple(getattr(self, "hologram_watched", {}).values())
         return [*events, *_rows(watched, events, result.trace_start_ns())] if watched else events
 
     def export_chrome_trace(self: Any, path: str, *args: Any, **kwargs: Any) -> None:
         export(self, path, *args, **kwargs)
-        watched = getattr(self, "hologram_watched", ())
+        watched = tuple(getattr(self, "hologram_watched", {}).values())
         if watched:
             _extend(path, watched)
 
+    profile.__init__ = functools.wraps(create)(created)
     profile._start_trace, profile.__exit__ = _start_trace, left
     profile._parse_kineto_results = _parse_kineto_results
     profile.export_chrome_trace = functools.wraps(export)(export_chrome_trace)

@@ -269,11 +269,13 @@ class Launches:
 
     def watch(self, observer: Observer) -> None:
         """Shows an observer every launch from now on, inside of those that watch already; all are prepared anew."""
-        self._observe((observer, *self._observers))
+        with self.lock:
+            self._observe((observer, *self._observers))
 
     def unwatch(self, observer: Observer) -> None:
         """Ends what `watch` began."""
-        self._observe(tuple(o for o in self._observers if o is not observer))
+        with self.lock:
+            self._observe(tuple(o for o in self._observers if o is not observer))
 
     def _observe(self, observers: tuple[Observer, ...]) -> None:
         with self.lock:

@@ -6,6 +6,7 @@ import gzip
 import json
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,9 @@ torch = pytest.importorskip("torch")
 from torch._C._autograd import DeviceType  # noqa: E402  # pyright: ignore
 from torch.profiler import ProfilerActivity, profile, record_function, schedule  # noqa: E402
 
+from hologram.frontend.profile import Profile  # noqa: E402
 from hologram_torch.device.devices import devices  # noqa: E402
+from hologram_torch.libraries.with_profiler import running  # noqa: E402
 
 HOLOGRAM: Any = ProfilerActivity.HOLOGRAM  # type: ignore[attr-defined]
 
@@ -114,6 +117,73 @@ def test_cycles_of_a_schedule_each_have_their_own(operands: Any) -> None:
     with profile() as once:
         step(*operands)
     assert counts == [2 * len(kernels(events_of(once)))] * 2
+
+
+def test_stacks_leave_kernels_to_operators(operands: Any) -> None:
+    with profile(with_stack=True, record_shapes=True) as profiled:
+        step(*operands)
+    launching = {e.name for e in events_of(profiled) if e.kernels}
+    assert "aten::mm" in launching
+    assert all(name.startswith("aten::") for name in launching)
+
+
+def test_the_profiler_beneath_asks_for_no_markers(operands: Any, capfd: Any) -> None:
+    """PyTorch writes of exceptions at each operator where it asks for those of a plug-in."""
+    with torch.autograd.profiler.profile(use_device="hologram") as profiled:
+        step(*operands)
+    assert "aten::mm" in {e.name for e in profiled.function_events if e.kernels}
+    assert "Exception" not in capfd.readouterr().err
+
+
+def test_threads_that_launch_on_while_profiles_end(operands: Any) -> None:
+    """A switch of threads wherever it can be: results are made of the launches that had ended."""
+    interval, ended = sys.getswitchinterval(), threading.Event()
+
+    def launch() -> None:
+        while not ended.is_set():
+            torch.relu(operands[0])
+
+    threads = [threading.Thread(target=launch) for _ in range(3)]
+    sys.setswitchinterval(1e-6)
+    try:
+        for thread in threads:
+            thread.start()
+        for _ in range(60):
+            with profile():
+                torch.relu(operands[0])
+    finally:
+        ended.set()
+        for thread in threads:
+            thread.join()
+        sys.setswitchinterval(interval)
+
+
+def test_threads_that_open_a_device_have_it_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second comes while the first opens: both find that it is not open."""
+    told: list[Any] = []
+    monkeypatch.setattr(devices, "on_opening", [told.append])
+    devices.executor(0).close()
+    both = [devices._opened(0) for _ in range(2)]
+    assert told == both[:1]
+    assert both[0] is both[1]
+
+
+def test_an_error_of_a_device_at_the_end_ends_the_profile(
+    operands: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lost(_: Any) -> None:
+        raise RuntimeError("the device is lost")
+
+    for method in ("_begin", "_collect"):
+        with monkeypatch.context() as patch:
+            patch.setattr(Profile, method, lost)
+            with pytest.raises(RuntimeError, match="lost"), profile():
+                step(*operands)
+        assert not running
+        assert not torch.autograd.profiler._is_profiler_enabled
+        with profile() as profiled:
+            step(*operands)
+        assert kernels(events_of(profiled))
 
 
 def test_an_error_inside_ends_the_profile_of_the_device(operands: Any) -> None:
