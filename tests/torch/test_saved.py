@@ -133,6 +133,25 @@ def test_trees_names_and_several_signatures(executor: hg.Executor, tmp_path: Pat
         program({"x": one.expand(2, 6).numpy()})
 
 
+class Ordered(nn.Module):
+    """A dict whose keys PyTorch keeps as they were entered, and a result that is a tuple of PyTorch's own."""
+
+    def forward(self, given: Any, *, last: Any) -> Any:
+        return (given["b"] - 2.0 * given["a"][0] + last["z"] / last["c"]).topk(2)
+
+
+def test_dicts_whose_keys_are_in_no_order(executor: hg.Executor, tmp_path: Path) -> None:
+    one, few, some, all_ = (torch.randn(3, 4) for _ in range(4))
+    given, last = {"b": one, "a": (few,)}, {"z": some, "c": all_}
+    hologram_torch.save_compiled(tmp_path / "m.holo", Ordered(), hg.Arguments(given, last=last))
+    program = hg.load(tmp_path / "m.holo", device=executor)
+    arrays = torch.utils._pytree.tree_map(torch.Tensor.numpy, (given, last))
+    values, indices = program(arrays[0], last=arrays[1])
+    wanted = Ordered()(given, last=last)
+    np.testing.assert_allclose(host(values), host(wanted.values), rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(host(indices), host(wanted.indices))
+
+
 def test_what_training_does_is_refused(tmp_path: Path) -> None:
     module, args = convolutional()
     with pytest.raises(hg.TraceError, match=r"Sequential writes to 1.running_mean, .* call model.eval\(\)"):
