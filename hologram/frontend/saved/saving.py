@@ -29,7 +29,7 @@ from hologram.frontend.saved.forms import (
 from hologram.frontend.saved.graphs import write_graph
 from hologram.frontend.saved.numbers import formulas_to
 from hologram.frontend.saved.operations import Operations
-from hologram.frontend.saved.values import layout_to, value_to
+from hologram.frontend.saved.values import kept_to, layout_to
 from hologram.frontend.tensor import Tensor
 from hologram.frontend.tree import mapped
 from hologram.machine.layout import Layout
@@ -216,7 +216,7 @@ def _results(trace: Trace) -> Form:
 
 def _plain(leaf: Any, what: str) -> Any:
     try:
-        value_to(leaf)
+        kept_to(leaf)
     except TraceError as error:
         raise TraceError(f"save_program: {what}: {error}") from error
     return leaf
