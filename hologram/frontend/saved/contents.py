@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from functools import cached_property
 from typing import Any
 
@@ -102,15 +103,15 @@ class Contents:
         self._executor = executor
         self._made: dict[int, Any] = {}  # programs, operations and graphs, by line
         self._graph: GraphReader | None = None  # whose lines are being read
-        reading = Reading(path)
-        for line in reading.lines:
-            try:
-                self._take(line)
-            except (*WRONG, HologramError) as error:
-                if isinstance(error, HologramError) and line.kind == "weight":
-                    raise  # the device has not the dtype, or no room
-                raise line.refused(error) from error
-        reading.ended()
+        with closing(Reading(path)) as reading:
+            for line in reading.lines:
+                try:
+                    self._take(line)
+                except (*WRONG, HologramError) as error:
+                    if isinstance(error, HologramError) and line.kind == "weight":
+                        raise  # the device has not the dtype, or no room
+                    raise line.refused(error) from error
+            reading.ended()
         if not self.entries or self._graph is not None:
             raise FormatError(path, "lines", 12, "they end before a signature")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import json
 import tracemalloc
@@ -224,3 +225,18 @@ def test_a_file_that_was_there_stays_until_the_new_one_is_whole(ex: hg.Executor,
         hg.save_program(tmp_path / "f.holo", lambda x: object(), x)
     assert hashlib.sha256((tmp_path / "f.holo").read_bytes()).digest() == before
     assert [p.name for p in tmp_path.iterdir()] == ["f.holo"]
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="this system does not list what is mapped")
+def test_a_file_is_let_go_of_when_it_is_loaded(ex: hg.Executor, files: list[bytes], tmp_path: Path) -> None:
+    """Without waiting until cycles are collected."""
+    path = tmp_path / "loaded.holo"
+    path.write_bytes(files[0])
+    gc.disable()
+    try:
+        program = hg.load(path, device=ex)
+        mapped = str(path) in Path("/proc/self/maps").read_text()
+    finally:
+        gc.enable()
+    assert program.weights
+    assert not mapped
