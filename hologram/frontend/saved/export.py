@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -19,7 +20,7 @@ from hologram.backends.webgpu.exported import LIMITS, Exported, exported, seen_t
 from hologram.compiler.fusion.assemble import assemble
 from hologram.compiler.fusion.memory import arrange
 from hologram.foundation.dtypes import u32
-from hologram.foundation.errors import TraceError
+from hologram.foundation.errors import TraceError, UnsupportedDType
 from hologram.frontend.jit.jitted import Jitted
 from hologram.frontend.jit.traced import Traced
 from hologram.frontend.saved.container import ALIGNMENT, aligned
@@ -108,6 +109,12 @@ def _program(case: Case) -> tuple[dict[str, Any], dict[str, str], bytes]:
     ]
     every = zip(paths(trace.tree), leaves(trace.tree), strict=True)
     results = [(path, leaf) for path, leaf in every if isinstance(leaf, Traced)]
+    given = [
+        _described(_plain(path) or "result", x.layout, first + place)
+        for (path, x), place in zip(results, trace.positions, strict=True)
+    ]
+    _check(case.jitted.who, shown, "arguments")
+    _check(case.jitted.who, given, "results")
     program = {
         "format": FORMAT,
         "hologram": hologram.__version__,
@@ -118,10 +125,7 @@ def _program(case: Case) -> tuple[dict[str, Any], dict[str, str], bytes]:
         },
         "buffers": buffers,
         "inputs": shown,
-        "outputs": [
-            _described(_plain(path) or "result", x.layout, first + place)
-            for (path, x), place in zip(results, trace.positions, strict=True)
-        ],
+        "outputs": given,
         "weights": placed,
         "weightsBytes": len(weights),
         "weightsSha256": hashlib.sha256(weights).hexdigest(),
@@ -181,6 +185,21 @@ def _described(name: str, layout: Layout, buffer: int) -> dict[str, Any]:
         "bytes": nbytes,
         "buffer": buffer,
     }
+
+
+def _check(who: str, described: list[dict[str, Any]], what: str) -> None:
+    """Refuses what a page could not tell apart, or has no arrays for."""
+    names = [each["name"] for each in described]
+    arrays = re.findall(r"(\w+): \w+Array\b", (MODULE / "model.js").read_text(encoding="utf-8"))
+    for name, each in zip(names, described, strict=True):
+        if names.count(name) > 1:
+            raise TraceError(
+                f"export_web: {who} has two {what} that a page would call {name!r}: rename a key"
+            )
+        if each["dtype"] not in arrays:
+            raise UnsupportedDType(
+                f"export_web: {who}: no array of a page holds {each['dtype']}, of {name!r}"
+            )
 
 
 def _names(case: Case) -> list[str]:

@@ -91,4 +91,10 @@ def test_what_no_page_runs_is_refused(ex: hg.Executor, tmp_path: Path) -> None:
         hg.export_web(tmp_path / "m", lambda x: hg.scan(lambda c, _: (c + 1.0, c), x, None, length=3), x)
     with pytest.raises(hg.UnsupportedDType, match="f64"):
         hg.export_web(tmp_path / "m", lambda x: x.astype("f64") * 2.0, x)
+    with pytest.raises(hg.UnsupportedDType, match="no array of a page holds f8e5m2, of 'x'"):
+        hg.export_web(tmp_path / "m", lambda x: x.astype("f32"), x.astype("f8e5m2"))
+    with pytest.raises(hg.TraceError, match=r"two results that a page would call 'a\.b'"):
+        hg.export_web(tmp_path / "m", lambda x: {"a.b": x + 1.0, "a": {"b": x + 2.0}}, x)
+    with pytest.raises(hg.TraceError, match=r"two arguments that a page would call 't\.a\.b'"):
+        hg.export_web(tmp_path / "m", lambda t: t["a.b"] + t["a"]["b"], {"a.b": x, "a": {"b": x}})
     assert not (tmp_path / "m").exists()
