@@ -62,13 +62,15 @@ class Signature:
             raise unlike
         tensors: list[Any] = []
         numbers: list[Any] = []
-        named = ((name, form, rest[name]) for name, form in self.named.items())
-        for name, form, x in (*zip(self.names, self.positional, given, strict=True), *named):
-            try:
+        name = None
+        try:
+            for name, form, x in zip(self.names, self.positional, given):  # noqa: B007, B905  # of one length; errors name it
                 taken(form, x, tensors, numbers)
-            except Unlike as unlike:
-                unlike.name = name or "an argument"
-                raise
+            for name, form in self.named.items():
+                taken(form, rest[name], tensors, numbers)
+        except Unlike as unlike:
+            unlike.name = name or "an argument"
+            raise
         return tensors, numbers
 
 
