@@ -56,8 +56,8 @@ def export_web(path: str | os.PathLike[str], model: torch.nn.Module, *examples: 
 
     It is exported as by save_compiled, and refused for the same reasons.
     """
-    function, call = _exported(model, Arguments(*examples))
-    export.export_web(path, function, *call.args)
+    cases = [_exported(model, call) for call in calls_of(examples)]
+    export.export_web(path, cases[0][0], *[call for _, call in cases])
 
 
 def _exported(model: torch.nn.Module, call: Arguments) -> tuple[Callable[..., Any], Arguments]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable
@@ -182,6 +183,14 @@ def test_a_process_without_pytorch(executor: hg.Executor, tmp_path: Path) -> Non
     names = (tmp_path / "m.holo", executor.backend, tmp_path / "x.npy", tmp_path / "y.npy")
     subprocess.run([sys.executable, "-c", SCRIPT, *map(str, names)], check=True, timeout=120)
     np.testing.assert_allclose(np.load(tmp_path / "y.npy"), host(module(x)), rtol=1e-4, atol=1e-5)
+
+
+def test_a_page_has_a_modules_named_arguments(tmp_path: Path) -> None:
+    example = hg.Arguments({"x": torch.randn(2, 6)}, bias=torch.randn(6))
+    hologram_torch.export_web(tmp_path / "m", Several().eval(), example)
+    program = json.loads((tmp_path / "m" / "program.json").read_text())
+    assert [each["name"] for each in program["inputs"]] == ["inputs.x", "bias"]
+    assert [each["name"] for each in program["outputs"]] == ["total.0", "y"]
 
 
 @needs_browser

@@ -24,7 +24,7 @@ from hologram.foundation.errors import TraceError, UnsupportedDType
 from hologram.frontend.jit.jitted import Jitted
 from hologram.frontend.jit.traced import Traced
 from hologram.frontend.saved.container import ALIGNMENT, aligned
-from hologram.frontend.saved.saving import Arguments, Case, case_of
+from hologram.frontend.saved.saving import Case, calls_of, case_of
 from hologram.frontend.tensor import Tensor
 from hologram.frontend.tree import leaves, mapped, paths
 from hologram.machine.kernel import Binding
@@ -49,13 +49,17 @@ def export_web(path: str | os.PathLike[str], function: Callable[..., Any], *exam
     Args:
         path: the folder, which is made; files of an earlier export in it are replaced.
         function: jitted or not; it gives tensors, in tuples, lists or dicts.
-        examples: arrays and tensors like those of each call; other values are fixed.
+        examples: arrays and tensors like those of each call, or one `hg.Arguments(...)` of them; other values are
+            fixed.
 
     Raises:
         TraceError: the function has loops or choices that stay on the device, or takes numbers of each call.
         UnsupportedDType, UnsupportedOperation: it needs what no browser has: f64, say.
     """
-    case = case_of(_contiguous(function), Arguments(*examples))
+    call, *others = calls_of(examples)
+    if others:
+        raise TraceError(f"export_web: a folder has one signature, got {len(examples)}")
+    case = case_of(_contiguous(function), call)
     graph = case.trace.graph
     if graph.controls or case.trace.formulas.wanted or case.trace.formulas.returned:
         what = "a loop or a choice" if graph.controls else "a number of the call: give it as an array"
@@ -75,8 +79,10 @@ def _contiguous(function: Any) -> Jitted:
     """The function with results whose elements lie in order."""
     jitted = function if isinstance(function, Jitted) else Jitted(function)
 
-    def run(*args: Any) -> Any:
-        return mapped(jitted.function(*args), lambda x: x.contiguous() if isinstance(x, Tensor) else x)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        return mapped(
+            jitted.function(*args, **kwargs), lambda x: x.contiguous() if isinstance(x, Tensor) else x
+        )
 
     run.__name__ = jitted.who
     run.__wrapped__ = jitted.function  # type: ignore[attr-defined]  # its names are those of the arguments
@@ -204,9 +210,13 @@ def _check(who: str, described: list[dict[str, Any]], what: str) -> None:
 
 def _names(case: Case) -> list[str]:
     """Of the tensors among the arguments: the parameter's, and keys behind dots."""
+    named = [
+        *zip(case.names, case.example.args, strict=True),
+        *sorted(case.example.kwargs.items()),
+    ]
     return [
         _plain(path)
-        for k, (name, tree) in enumerate(zip(case.names, case.example.args, strict=True))
+        for k, (name, tree) in enumerate(named)
         for path, leaf in zip(paths(tree, name or str(k)), leaves(tree), strict=True)
         if isinstance(leaf, (Tensor, np.ndarray))
     ]

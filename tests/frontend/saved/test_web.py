@@ -83,6 +83,18 @@ def test_what_a_folder_holds(ex: hg.Executor, tmp_path: Path) -> None:
     assert {"model.js", "model.d.ts"} <= {p.name for p in (tmp_path / "m").iterdir()}
 
 
+def test_named_arguments_keep_their_names(ex: hg.Executor, tmp_path: Path) -> None:
+    x, y, z = ex.ones((2,)), ex.ones((3, 2)), ex.ones((4, 1, 1))
+    hg.export_web(
+        tmp_path / "m", lambda x, *, other, by: x * other["y"] + by, hg.Arguments(x, other={"y": y}, by=z)
+    )
+    program = json.loads((tmp_path / "m" / "program.json").read_text())
+    found = {each["name"]: each["shape"] for each in program["inputs"]}
+    assert found == {"x": [2], "by": [4, 1, 1], "other.y": [3, 2]}
+    with pytest.raises(hg.TraceError, match="a folder has one signature, got 2"):
+        hg.export_web(tmp_path / "two", lambda x: x + 1.0, hg.Arguments(x), hg.Arguments(y))
+
+
 def test_what_no_page_runs_is_refused(ex: hg.Executor, tmp_path: Path) -> None:
     x = ex.ones((3,))
     with pytest.raises(hg.TraceError, match="has a number of the call: give it as an array"):
