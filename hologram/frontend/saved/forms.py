@@ -168,7 +168,8 @@ class Unlike(Exception):
 def taken(form: Form, given: Any, tensors: list[Any], numbers: list[Any]) -> None:
     """Puts the tensors, arrays and numbers of an argument into lists, in order; raises Unlike."""
     if isinstance(form, OfTensor):
-        tensors.append(_tensor(form, given))
+        own = type(given) is Tensor and given.layout is form.layout
+        tensors.append(given if own else _tensor(form, given))
     elif isinstance(form, OfNumber):
         x = plain(given) if isinstance(given, TracedNumber) else given
         if type(x) is not type(form.known) and isinstance(x, np.generic) and x.dtype.name in NUMPY:

@@ -157,6 +157,21 @@ def test_lines_that_lie(ex: hg.Executor, files: list[bytes], tmp_path: Path) -> 
     assert "line 0" in str(refused(path, resealed(files[0], deep), ex))
 
 
+def test_what_turns_out_wrong_when_it_is_compiled(ex: hg.Executor, tmp_path: Path) -> None:
+    """An axis that a result's layout does not tell of."""
+    path, x = tmp_path / "f.holo", ex.ones((2, 3))
+    hg.save_program(path, lambda x: hg.softmax(x, dim=-1), x)
+    content = path.read_bytes()
+    lines = lines_of(content)
+    (node,) = [line for line in lines if line["is"] == "node"]
+    node["attributes"]["dim"] = 1 << 40
+    path.write_bytes(rewritten(content, lines))
+    with pytest.raises(
+        hg.FormatError, match=r"line \d \(signature\) at byte \d+: .* softmax: axis must lie in"
+    ):
+        hg.load(path, device=ex)(x)
+
+
 def mutated(rng: np.random.Generator, content: bytes) -> bytes:
     """A file with something else in its lines, and checksums that are right."""
     lines = lines_of(content)
@@ -215,6 +230,12 @@ def test_ten_thousand_mutations(ex: hg.Executor, files: list[bytes], tmp_path: P
             assert tracemalloc.get_traced_memory()[1] < MOST_BYTES
             tracemalloc.stop()
     assert refusals > 0.6 * MUTATIONS
+
+
+def test_a_name_by_which_no_program_is_loaded_is_refused(ex: hg.Executor, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"the name must end in \.holo, .*f\.bin"):
+        hg.save_program(tmp_path / "f.bin", lambda x: x + 1.0, ex.ones((3,)))
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_file_that_was_there_stays_until_the_new_one_is_whole(ex: hg.Executor, tmp_path: Path) -> None:
