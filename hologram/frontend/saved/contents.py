@@ -185,7 +185,7 @@ WHOLE: dict[str, Callable[[Line, Mapping[int, Any]], Any]] = {
     "derivative": derivative_from,
     "plan": plan_from,
 }
-PARTS: dict[str, Callable[[GraphReader, Line, Mapping[int, Any]], None]] = {
+PARTS: dict[str, Callable[[GraphReader, Line, dict[int, Any]], None]] = {
     "node": GraphReader.node,
     "loop": GraphReader.loop,
     "choice": GraphReader.choice,
