@@ -67,6 +67,8 @@ def export_web(path: str | os.PathLike[str], function: Callable[..., Any], *exam
     folder = Path(path)
     program, texts, weights = _program(case)
     folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.glob("[0-9]*_*.wgsl"):
+        old.unlink()
     for name, text in texts.items():
         (folder / name).write_text(text, encoding="utf-8")
     (folder / "weights.bin").write_bytes(weights)
@@ -160,7 +162,7 @@ def _step(step: Exported, texts: dict[str, str]) -> dict[str, Any]:
     """A step as JSON; shaders of the same text are one file."""
     number = next((k for k, text in enumerate(texts.values()) if text == step.text), len(texts))
     if number == len(texts):
-        texts[f"{number:03d}_{step.entry}.wgsl"] = step.text
+        texts[f"{number:03d}_{step.entry[:80]}.wgsl"] = step.text
     return {
         "shader": number,
         "entry": step.entry,

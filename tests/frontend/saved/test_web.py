@@ -95,6 +95,13 @@ def test_named_arguments_keep_their_names(ex: hg.Executor, tmp_path: Path) -> No
         hg.export_web(tmp_path / "two", lambda x: x + 1.0, hg.Arguments(x), hg.Arguments(y))
 
 
+def test_an_export_replaces_the_one_before(ex: hg.Executor, tmp_path: Path) -> None:
+    for function in (lambda x: hg.sort(x), lambda x: x + 1.0):
+        hg.export_web(tmp_path / "m", function, ex.ones((5000,)))
+        program = json.loads((tmp_path / "m" / "program.json").read_text())
+        assert sorted(p.name for p in (tmp_path / "m").glob("*.wgsl")) == sorted(program["shaders"])
+
+
 def test_what_no_page_runs_is_refused(ex: hg.Executor, tmp_path: Path) -> None:
     x = ex.ones((3,))
     with pytest.raises(hg.TraceError, match="has a number of the call: give it as an array"):
