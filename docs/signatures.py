@@ -17,6 +17,7 @@ from hologram.frontend.packed import TAKEN
 from hologram.frontend.tensor import _OWN
 from hologram.opset import OPERATIONS
 from hologram.opset.forms.composite import Composite
+from hologram.opset.forms.further import meant
 from hologram.opset.forms.operation import ALSO, Operation
 
 FOLDER = Path(hg.__file__).parent / "frontend"
@@ -91,6 +92,9 @@ def _lines(operation: Operation, result: str) -> tuple[str, str]:
     attributes = [_parameter(n, d) for n, d in (*operation.attributes.items(), *also.items())]
     required = [p for p in attributes if not p.endswith(" = ...")]
     attributes = [*required, *(p for p in attributes if p not in required)]
+    further = ("where",) if operation.pointwise else ()
+    further = further if operation.further is None else meant(operation.further)
+    asked = [f"{n}: Any = ..." for n in (*further, "out") if n not in operation.signature.parameters]
     if not operation.operands:  # an executor, or what must be given, in places
         given = [
             "*given: Any",
@@ -105,7 +109,9 @@ def _lines(operation: Operation, result: str) -> tuple[str, str]:
     operands = [_operand(operation, n) for n in operation.operands]
     # So that `f(*operands)` of a list is accepted; and nothing that is required may follow what is not.
     if attributes and (len(operands) > 2 or (required and any(p.endswith(" = ...") for p in operands))):
-        attributes = ["*", *attributes]
+        attributes = ["*", *attributes, *asked]
+    else:
+        attributes = [*attributes, "*", *asked]
     call = f"def {operation.name}({', '.join([*operands, *attributes])}) -> {result}: ..."
     method = f"    def {operation.name}({', '.join(['self', *operands[1:], *attributes])}) -> {result}: ..."
     return call, method if operation.methods else ""

@@ -56,18 +56,48 @@ from hologram.frontend.jit.jitted import jit as jit
 from hologram.frontend.kernel import kernel as kernel
 from hologram.frontend.numpy_names.counting import (
     argwhere as argwhere, bincount as bincount, digitize as digitize, flatnonzero as flatnonzero,
-    histogram as histogram, histogram_bin_edges as histogram_bin_edges, interp as interp,
+    interp as interp,
     intersect1d as intersect1d, setdiff1d as setdiff1d, union1d as union1d, unique as unique,
 )
+from hologram.frontend.numpy_names.edits import (
+    append as append, block as block, delete as delete, dsplit as dsplit, insert as insert, resize as resize,
+    rollaxis as rollaxis, setxor1d as setxor1d, trim_zeros as trim_zeros, vander as vander,
+)
+from hologram.frontend.numpy_names.elementwise import (
+    bitwise_count as bitwise_count, cbrt as cbrt, deg2rad as deg2rad, degrees as degrees, divmod as divmod,
+    fabs as fabs, float_power as float_power, heaviside as heaviside, iscomplex as iscomplex,
+    isneginf as isneginf, isposinf as isposinf, isreal as isreal, ldexp as ldexp, logaddexp2 as logaddexp2,
+    modf as modf, polyval as polyval, rad2deg as rad2deg, radians as radians, sinc as sinc,
+    spacing as spacing, unwrap as unwrap,
+)
 from hologram.frontend.numpy_names.files import load as load, save as save, savez as savez
+from hologram.frontend.numpy_names.histograms import (
+    histogram as histogram, histogram2d as histogram2d, histogram_bin_edges as histogram_bin_edges,
+    histogramdd as histogramdd,
+)
 from hologram.frontend.numpy_names.missing import (
     nan_to_num as nan_to_num, nanargmax as nanargmax, nanargmin as nanargmin, nancumprod as nancumprod,
     nancumsum as nancumsum, nanmax as nanmax, nanmean as nanmean, nanmin as nanmin, nanprod as nanprod,
     nanstd as nanstd, nansum as nansum, nanvar as nanvar,
 )
+from hologram.frontend.numpy_names.padding import pad as pad
+from hologram.frontend.numpy_names.positions import (
+    argpartition as argpartition, choose as choose, compress as compress, diag_indices as diag_indices,
+    extract as extract, indices as indices, ix_ as ix_, lexsort as lexsort, partition as partition,
+    put_along_axis as put_along_axis, ravel_multi_index as ravel_multi_index, select as select,
+    tril_indices as tril_indices, triu_indices as triu_indices, unravel_index as unravel_index,
+)
 from hologram.frontend.numpy_names.products import (
-    allclose as allclose, array_equal as array_equal, cross as cross, deg2rad as deg2rad, divmod as divmod,
-    inner as inner, isclose as isclose, kron as kron, outer as outer, rad2deg as rad2deg, vdot as vdot,
+    allclose as allclose, array_equal as array_equal, array_equiv as array_equiv, cross as cross,
+    inner as inner, isclose as isclose, kron as kron, matvec as matvec, outer as outer, vdot as vdot,
+    vecmat as vecmat,
+)
+from hologram.frontend.numpy_names.quantiles import (
+    median as median, nanmedian as nanmedian, nanpercentile as nanpercentile, nanquantile as nanquantile,
+    percentile as percentile, quantile as quantile,
+)
+from hologram.frontend.numpy_names.ranges import (
+    geomspace as geomspace, linspace as linspace, logspace as logspace,
 )
 from hologram.frontend.numpy_names.segments import (
     dynamic_slice as dynamic_slice, dynamic_update_slice as dynamic_update_slice,
@@ -78,8 +108,8 @@ from hologram.frontend.numpy_names.shapes import (
     apply_along_axis as apply_along_axis, array as array, array_split as array_split,
     atleast_1d as atleast_1d, atleast_2d as atleast_2d, atleast_3d as atleast_3d,
     column_stack as column_stack, diag as diag, diagflat as diagflat, diagonal as diagonal, dstack as dstack,
-    fliplr as fliplr, flipud as flipud, geomspace as geomspace, hsplit as hsplit, hstack as hstack,
-    identity as identity, iscomplexobj as iscomplexobj, isrealobj as isrealobj, logspace as logspace,
+    fliplr as fliplr, flipud as flipud, hsplit as hsplit, hstack as hstack,
+    identity as identity, iscomplexobj as iscomplexobj, isrealobj as isrealobj,
     ravel as ravel, rot90 as rot90, split as split, swapaxes as swapaxes, trace as trace, tri as tri,
     vsplit as vsplit, vstack as vstack,
 )
@@ -88,9 +118,7 @@ from hologram.frontend.numpy_names.signals import (
     trapezoid as trapezoid,
 )
 from hologram.frontend.numpy_names.statistics import (
-    average as average, corrcoef as corrcoef, cov as cov, median as median, nanmedian as nanmedian,
-    nanpercentile as nanpercentile, nanquantile as nanquantile, percentile as percentile, ptp as ptp,
-    quantile as quantile,
+    average as average, corrcoef as corrcoef, cov as cov, ptp as ptp,
 )
 from hologram.frontend.packed import Packed as Packed
 from hologram.frontend.saved.export import export_web as export_web

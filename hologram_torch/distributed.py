@@ -78,6 +78,15 @@ def _finished(work: Any) -> Any:
         return done
 
 
+def _waited(work: Any, operator: Any, group: Any) -> None:
+    """Waits for a collective whose caller waits, and says where it failed: works of futures keep their errors."""
+    try:
+        work.wait()
+    except RuntimeError as error:
+        where = f"{operator.name()} of rank {group.rank()} of {group.size()}"
+        raise dist.DistBackendError(f"{where}: another process is gone or late: {error}") from error
+
+
 class Received(dist.Work):
     """What came from whichever process: the one form of work that is asked from which, and by Python alone."""
 
@@ -112,6 +121,7 @@ def _kernel(collective: Any, writes: bool) -> Callable[..., Any]:
     names = [argument.name for argument in operator._schema.arguments]
     group_at = names.index("process_group")
     reduces = names.index("reduce_op") if "reduce_op" in names else None
+    async_at = names.index("async_op") if "async_op" in names else len(names)
     alone = len(operator._schema.returns) == 1  # the Work, without the tensors
 
     def run(*given: Any) -> Any:
@@ -143,7 +153,10 @@ def _kernel(collective: Any, writes: bool) -> Callable[..., Any]:
                     there.copy_(here.div_(size) if mean else here)
             return [there for there, _ in wanted]
 
-        if wanted and collective is c10d.recv_any_source_:
+        if wanted and async_at < len(given) and not given[async_at]:
+            _waited(work, operator, group)
+            copied()
+        elif wanted and collective is c10d.recv_any_source_:
             work = Received(work, copied)
         elif wanted:
             work = _create_work_from_future(_finished(work).then(lambda done: (done.value(), copied())[1]))

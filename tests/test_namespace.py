@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 
@@ -70,7 +71,19 @@ print(hologram.foundation.store.shared.__name__, c.config.tune)
     assert said.stdout == "shared False\n"
 
 
-@pytest.mark.parametrize(("name", "place"), aliases.ALIASES.items())
+# A third party's door opens where that is installed.
+DOORS = {"hologram.einops": "einops"}
+HERE = {n: p for n, p in aliases.ALIASES.items() if n not in DOORS or find_spec(DOORS[n])}
+
+
+def test_what_is_not_installed_is_named() -> None:
+    assert DOORS.keys() <= aliases.ALIASES.keys()
+    for name in aliases.ALIASES.keys() - HERE.keys():
+        with pytest.raises(ModuleNotFoundError, match=DOORS[name]):
+            import_module(name)
+
+
+@pytest.mark.parametrize(("name", "place"), HERE.items())
 def test_public_modules_have_short_names(name: str, place: str) -> None:
     code = f"""
 import importlib, sys

@@ -12,6 +12,7 @@ from types import ModuleType
 ALIASES = {
     "hologram.backend": "hologram.frontend.selection",
     "hologram.linalg": "hologram.frontend.linalg",
+    "hologram.einops": "hologram.frontend.einops",
     "hologram.fft": "hologram.frontend.fft",
     "hologram.ops": "hologram.frontend.ops",
     "hologram.random": "hologram.frontend.random",

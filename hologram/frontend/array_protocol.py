@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hologram.foundation import lazy
+from hologram.foundation import dtypes, lazy
+from hologram.foundation.errors import UnsupportedDType
 
 if TYPE_CHECKING:
     from hologram.frontend import updates
@@ -59,3 +60,43 @@ class ArrayProtocol:
     def fill(self: Any, value: bool | int | float) -> None:
         """Every element becomes a number."""
         self[...] = value
+
+    def swapaxes(self: Any, axis1: int, axis2: int) -> Any:
+        """Two axes exchanged, a view."""
+        return self.transpose(axis1, axis2)
+
+    def conjugate(self: Any) -> Any:
+        """Complex conjugates; of real numbers a copy."""
+        return self.conj()
+
+    def nonzero(self) -> Any:
+        """The positions (i64) of the elements that are not 0, a tensor for each axis; waits."""
+        return self.__array_namespace__().nonzero(self)
+
+    def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+        """The diagonals along the last axis, a view."""
+        return self.__array_namespace__().diagonal(self, offset, axis1, axis2)
+
+    def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Any:
+        """The sums of diagonals."""
+        return self.__array_namespace__().trace(self, offset, axis1, axis2, dtype)
+
+    @property
+    def itemsize(self: Any) -> int:
+        """The bytes of an element."""
+        return self.dtype.itemsize
+
+    def view(self: Any, dtype: Any) -> Any:
+        """The same elements as of another dtype: complex numbers as twice as many parts along the last axis, or back.
+
+        A view where the elements lie side by side. Raises UnsupportedDType for other dtypes.
+        """
+        wanted = dtypes.dtype(dtype)
+        if wanted is self.dtype:
+            return self[...]
+        names, shape = self.__array_namespace__(), self.shape
+        if shape and self.dtype.is_complex and wanted is self.dtype.part:
+            return names.view_as_real(self).reshape((*shape[:-1], 2 * shape[-1]))
+        if shape and wanted.is_complex and wanted.part is self.dtype and shape[-1] % 2 == 0:
+            return names.view_as_complex(self.reshape((*shape[:-1], shape[-1] // 2, 2)))
+        raise UnsupportedDType(f"view: {self.dtype} of shape {shape} cannot be seen as {wanted}")

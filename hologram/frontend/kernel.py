@@ -12,12 +12,15 @@ from typing import Any, cast, overload
 import numpy as np
 
 from hologram.atlas.program import Access, Program
+from hologram.atlas.replayed import NoDerivative
 from hologram.foundation import dtypes
 from hologram.foundation.config import config
 from hologram.foundation.errors import KernelError, ShapeError, TraceError
 from hologram.foundation.frozen import frozen
+from hologram.frontend.gradient.launches import stated
+from hologram.frontend.gradient.tape import Tape
 from hologram.frontend.jit.number import TracedNumber
-from hologram.frontend.kernel_arguments import check_host, checked_argument, counted
+from hologram.frontend.kernel_arguments import check_host, checked_argument, counted, renumbered
 from hologram.kernels import python_form
 from hologram.kernels.bounds import WORDS, refusal
 from hologram.kernels.compiling import Compiled, Parameter, compiled, parameters_of, settled
@@ -61,6 +64,7 @@ class Kernel:
         self.function: Any = function
         self.workgroup = workgroup
         self.name: str = getattr(function, "__name__", "kernel")
+        self.rule: Callable[..., Any] | None = None
         self._compiled: dict[tuple[int, bool], Compiled] = {}
         self._launchers: dict[Any, Launcher] = {}
 
@@ -71,6 +75,20 @@ class Kernel:
         Breakpoints and prints work in it. Arrays are Tensors, Buffers or NumPy's, and are changed in place.
         """
         return PythonForm(self)
+
+    def gradient(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """States the kernel's gradient, in the place of the one that follows from its lines.
+
+            @step.gradient
+            def backwards(u, out, dt, cotangent):
+                return dt * cotangent, None, None
+
+        Args:
+            rule: takes the arguments as they were before the kernel ran, then the cotangent of each array of floats
+                that it writes, in order. It returns a cotangent for each argument, None where that is 0.
+        """
+        self.rule = rule
+        return rule
 
     @cached_property
     def parameters(self) -> dict[str, Parameter]:
@@ -218,10 +236,18 @@ class Launcher:
         engine, given = self._checked([x.known if isinstance(x, TracedNumber) else x for x in arguments])
         made.check(engine.limits.shared_bytes, engine.limits.max_workgroup_threads)
         told = [y if isinstance(y, TracedNumber) else x for x, y in zip(given, arguments, strict=True)]
+        tape, rule = tracing(), self.kernel.rule
+        if rule is not None and isinstance(tape, Tape) and any(map(tape.follows, given)):
+            pairs = zip(made.buffers, made.program.buffers, strict=True)
+            written = [k for k, b in pairs if b.access is not Access.READ]
+            return stated(tape, self.kernel.name, told, written, self, rule)
         scalars = [self._scalar(told, argument, axis) for argument, axis in made.scalars]
-        engine.launch(
-            made.program, [given[k] for k in made.buffers], scalars, lanes(self.grid, made.workgroup)
-        )
+        try:
+            engine.launch(
+                made.program, [given[k] for k in made.buffers], scalars, lanes(self.grid, made.workgroup)
+            )
+        except NoDerivative as error:
+            raise made.located(error) from None
 
     def _checked(self, arguments: Sequence[Any]) -> tuple[Engine, list[Any]]:
         """Whose memory the arguments are, and arguments as the annotations say: views, and Python's numbers."""
@@ -258,7 +284,7 @@ class Launcher:
             plan = recognition.chosen(step, [v.size for v in views], engine.target, apart)
         layouts = [x.layout.placed(engine._alignment)[0] if isinstance(x, View) else None for x in given]
         values = tuple(k for k, x in enumerate(given) if type(x) in (bool, float) and k not in floats)
-        plan = _renumbered(plan, made.buffers, len(given))
+        plan = renumbered(plan, made.buffers, len(given))
         structure = engine.bound.structure(plan, engine._nbytes(layouts), (), values)
         known: Any = self._key(engine, given, [])
         if known is not None and values:
@@ -368,14 +394,3 @@ class PythonLauncher(Launcher):
                 executor: Any = before.executor
                 whole = before if isinstance(before, View) else executor.as_tensor(before)
                 executor.copy(executor.tensor(now), whole)
-
-
-def _renumbered(plan: Plan, buffers: Sequence[int], count: int) -> Plan:
-    """A plan whose operands are a kernel's arguments, and whose scratch comes behind all of these."""
-    places = dict(enumerate(buffers))
-    beyond = count - len(buffers)
-    steps = tuple(
-        Step(s.kernel, tuple(places.get(k, k + beyond) for k in s.operands), s.scalars, s.grid)
-        for s in plan.steps
-    )
-    return Plan(steps, plan.scratch)

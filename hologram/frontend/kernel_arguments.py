@@ -9,9 +9,11 @@ import numpy as np
 
 from hologram.foundation.dtypes import DType
 from hologram.foundation.errors import ShapeError, UnsupportedDType
+from hologram.frontend.gradient.tracked import Tracked
 from hologram.frontend.inside import Inside
 from hologram.kernels.compiling import Parameter
 from hologram.kernels.language import ArrayType
+from hologram.machine.plan import Plan, Step
 from hologram.runtime.engine import Engine
 from hologram.runtime.launches import checks
 from hologram.runtime.launches.validation import fitted
@@ -49,7 +51,20 @@ def checked_argument(engine: Engine | None, who: str, parameter: Parameter, give
             raise ShapeError(f"{who}: it must have {parameter.rank} axes, got shape {view.shape}")
         return view
     assert isinstance(parameter, DType)
+    if isinstance(given, Tracked) and given.dtype is parameter and not given.shape:
+        return given  # a number that is differentiated with respect to
     number = given.item() if isinstance(given, np.generic) else given
     if not isinstance(number, (bool, int, float)):
         raise TypeError(f"{who}: a number is needed, got {type(given).__name__}")
     return fitted(number, parameter, who)
+
+
+def renumbered(plan: Plan, buffers: Sequence[int], count: int) -> Plan:
+    """A plan whose operands are a kernel's arguments, and whose scratch comes behind all of these."""
+    places = dict(enumerate(buffers))
+    beyond = count - len(buffers)
+    steps = tuple(
+        Step(s.kernel, tuple(places.get(k, k + beyond) for k in s.operands), s.scalars, s.grid)
+        for s in plan.steps
+    )
+    return Plan(steps, plan.scratch)

@@ -7,16 +7,22 @@ import math
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import Any
 
 from hologram.atlas.opcodes import READS, WRITES, Opcode
 from hologram.atlas.program import Access, Block, BufferParameter, Program, written
+from hologram.atlas.replayed import NoDerivative
 from hologram.atlas.ssa import has_effect, sources
 from hologram.atlas.verify import verify
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType
-from hologram.foundation.errors import KernelError, ProgramError, UnsupportedDType
+from hologram.foundation.errors import (
+    GradientError,
+    KernelError,
+    ProgramError,
+    UnsupportedDType,
+)
 from hologram.foundation.frozen import frozen
 from hologram.kernels.bounds import Checks, Site
 from hologram.kernels.grid import SIZE, Grid
@@ -46,6 +52,12 @@ class Compiled:
     workgroup: tuple[int, ...] | None
     shared: tuple[tuple[int, Source, ast.AST], ...]  # bytes of shared arrays, and where they are asked for
     sites: tuple[Site, ...] = ()  # where indices are checked
+    origins: Mapping[int, tuple[Source, ast.AST]] = field(default_factory=dict)  # by the id of an instruction
+
+    def located(self, error: NoDerivative) -> GradientError:
+        """The error, at the line of Python where its instruction comes from."""
+        source, node = self.origins.get(id(error.instruction), (None, None))
+        return error if source is None else GradientError(str(source.refuse(node, error.why)))
 
     def check(self, shared_bytes: int, threads: int) -> None:
         """Raises KernelError where a device has less shared memory, or smaller workgroups."""
@@ -149,6 +161,7 @@ def compiled(
         workgroup,
         tuple(b.sized),
         tuple(c.checks.sites) if c.checks is not None else (),
+        {id(i): b.origins[id(i)] for i in program.body.walk() if id(i) in b.origins},
     )
 
 

@@ -23,6 +23,7 @@ PROMISED: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
     (("panel_dtypes",), ("matmul",)),
     (("own_products",), ("matmul", "conv2d", "conv2d_weight")),
     (("own_orders",), ("order_rows",)),
+    (("own_transforms",), ("fourier", "fourier_halves")),
     (("own_packed",), ("packed_product", "packed_experts", "packed_weights")),
     (("matrix_dtypes",), ("matmul_units",)),
     (("rounded_dtypes",), ("matmul_units",)),
@@ -65,6 +66,7 @@ class Limits:
     # A library of the backend's own multiplies matrices, and chooses its tiles and parts.
     own_products: bool = False
     own_orders: bool = False  # code of the backend's own puts rows of keys in order
+    own_transforms: bool = False  # code of the backend's own makes Fourier transforms
     own_attention: bool = False  # code of the backend's own attends by few queries to many keys
     # Code of the backend's own multiplies few rows with packed weights as they lie, and makes these floats.
     own_packed: bool = False

@@ -116,6 +116,8 @@ class Tile(Launchable):
 
 
 ORDER = "order_rows"  # a backend's own code, where Limits.own_orders: (rows, n) keys to their stable order
+# Likewise, where Limits.own_transforms: transforms along an axis, and spectra of real numbers from those of pairs.
+FOURIER, FOURIER_HALVES = "fourier", "fourier_halves"
 ATTENTION_FEW = "attention_few"  # few queries that attend to many keys
 # And where Limits.own_packed: few rows times packed weights, rows times those of their experts, and weights as floats.
 PACKED_PRODUCT, PACKED_EXPERTS, PACKED_WEIGHTS = "packed_product", "packed_experts", "packed_weights"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -55,10 +56,10 @@ def expand_dims(x, *, axis=0):
     return x
 
 
-@composite(dtypes=ALL, aten=("squeeze.dims",), methods=False, reference=lambda x, axis: np.squeeze(x, axis),
-           samples=cases(((1, 3, 1), {"axis": 0}), ((1, 3, 1), {"axis": (0, -1)})))  # fmt: skip
-def squeeze(x, *, axis):
-    """x without the axes named, which must have size 1."""
+@composite(dtypes=ALL, aten=("squeeze.dims",), methods=False, reference=lambda x, axis=None: np.squeeze(x, axis),
+           samples=cases(((1, 3, 1), {"axis": 0}), ((1, 3, 1), {"axis": (0, -1)}), ((1, 3, 1), {})))  # fmt: skip
+def squeeze(x, *, axis=None):
+    """x without the axes named, which must have size 1; without all such axes if none is named."""
     return x.squeeze(axis)
 
 
@@ -190,7 +191,9 @@ def tile(x, *, repetitions):
     shape = (1,) * (rank - x.ndim) + x.shape
     within = [size for n in shape for size in (1, n)]
     wide = x.reshape(within).expand([size for n, r in zip(shape, counts, strict=True) for size in (r, n)])
-    return wide.reshape([n * r for n, r in zip(shape, counts, strict=True)])
+    made = wide.reshape([n * r for n, r in zip(shape, counts, strict=True)])
+    # Where that is a view still: what is tiled has memory of its own, which can be written to.
+    return made if math.prod(counts) > 1 and made.layout.is_writable else movement.copy(made)
 
 
 _TRIANGLES = (((4, 5), {"k": 0}), ((4, 5), {"k": 2}), ((2, 5, 3), {"k": -1}), ((0, 3), {"k": 0}))

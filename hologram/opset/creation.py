@@ -77,7 +77,7 @@ class Generated(Indexed):
 
 
 def _number(x: Any, who: str) -> Number:
-    x = x.item() if isinstance(x, np.generic) else x
+    x = x.item() if hasattr(x, "item") and not x.ndim else x  # of a 0-d tensor, too, which is waited for
     if not isinstance(x, (bool, int, float)):
         raise TypeError(f"{who} must be a number, got {type(x).__name__}")
     return x

@@ -11,7 +11,7 @@ from hologram.atlas import builder as atlas
 from hologram.atlas import complex_parts
 from hologram.atlas.builder import Value, select
 from hologram.foundation import dtypes
-from hologram.foundation.dtypes import FLOATS, INEXACT
+from hologram.foundation.dtypes import INEXACT
 from hologram.foundation.errors import UnsupportedDType
 from hologram.opset.forms import types
 from hologram.opset.forms.accuracy import POLYNOMIAL, QUOTIENT
@@ -255,18 +255,47 @@ def hypot(x, y):
 
 def _weight(cotangent, x, y):
     """That of x beside y: exp(x) / (exp(x) + exp(y)), a half where both are infinite alike."""
-    alike = (x == y) & (atlas.absolute(x) == math.inf)
+    alike = _alike(x, y)
     return cotangent / (1.0 + atlas.exp(select(alike, 0.0, y - x)))
 
 
-@numpy_elementwise(
-    types=types.floating, dtypes=FLOATS, samples=binary(-50, 50), ulp=4, absolute=2.0, aten=("logaddexp",),
-    gradient={"x": _weight, "y": lambda cotangent, x, y: _weight(cotangent, y, x)})  # fmt: skip
-def logaddexp(x, y):
-    """log(exp(x) + exp(y)), without overflow."""
+def _alike(x, y):
+    """Whether the real parts are the same infinity."""
+    a, b = complex_parts.real(x), complex_parts.real(y)
+    return (a == b) & (atlas.absolute(a) == math.inf)
+
+
+def log_of_sum(x: Value, y: Value) -> Value:
+    """See logaddexp."""
+    if x.dtype.is_complex:  # by the real parts; where both are infinite alike there is no other angle
+        first = complex_parts.real(x) >= complex_parts.real(y)
+        high, low = select(first, x, y), select(first, y, x)
+        apart = select(_alike(x, y), 0.0, low - high)
+        return high + atlas.log1p(atlas.exp(apart))
     high = atlas.maximum(x, y)
     apart = select(x == y, 0.0, x - y)  # so that equal infinities are 0 apart
     return high + atlas.log1p(atlas.exp(-atlas.absolute(apart)))
+
+
+def _logaddexp_reference(x, y):
+    if not np.iscomplexobj(x) and not np.iscomplexobj(y):
+        return np.logaddexp(x, y)
+    first = np.real(x) >= np.real(y)
+    high, low = np.where(first, x, y), np.where(first, y, x)
+    ratio = np.exp(low - high)
+    return (
+        high + np.log(np.where(np.abs(ratio) < 1e-8, 1, 1 + ratio)) + np.where(np.abs(ratio) < 1e-8, ratio, 0)
+    )
+
+
+@elementwise(
+    types=types.floating, dtypes=INEXACT, ulp=4, absolute=2.0, aten=("logaddexp",), parts_ulp=32,
+    samples=lambda rng, d: binary(-50, 50, special=not d.is_complex)(rng, d), reference=_logaddexp_reference,
+    gradient={"x": holomorphic(_weight),
+              "y": holomorphic(lambda cotangent, x, y: _weight(cotangent, y, x))})  # fmt: skip
+def logaddexp(x, y):
+    """log(exp(x) + exp(y)), without overflow; of complex numbers as far from the real axis as the larger one is."""
+    return log_of_sum(x, y)
 
 
 def _full_width(who: str, operands: Sequence[types.OperandType]) -> types.Types:

@@ -15,9 +15,10 @@ from hologram.foundation import dtypes
 from hologram.foundation.dtypes import COMPLEX, COMPUTED, DISCRETE, INTEGERS, NUMBERS, STORED, DType
 from hologram.foundation.frozen import frozen
 from hologram.opset.forms import types
-from hologram.opset.forms.map import Elementwise, elementwise
+from hologram.opset.forms.default import Default
+from hologram.opset.forms.map import Elementwise
 from hologram.opset.forms.numpy_elementwise import numpy_elementwise
-from hologram.opset.forms.operation import Operation
+from hologram.opset.forms.operation import ARRAYS, Operation, declared
 from hologram.opset.forms.samples import binary, ternary, unary
 
 # Comparisons and choice.
@@ -134,8 +135,19 @@ def _where_reference(condition, x, y):
     return np.where(np.asarray(condition).astype(bool), x, y)
 
 
-@elementwise(types=types.choice, dtypes=NUMBERS + COMPLEX + STORED, reference=_where_reference, samples=_where_samples,
-             aten=("where.self",))  # fmt: skip
+@frozen(eq=False, repr=False)
+class Choice(Elementwise):
+    """Of two; of a condition alone the positions where it holds, as in NumPy."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if len(args) == 1 and not kwargs and not isinstance(args[0], Value):
+            x = args[0]
+            return (Default.executor(None).tensor(x) if isinstance(x, ARRAYS) else x).nonzero()
+        return super().__call__(*args, **kwargs)
+
+
+@declared(Choice, types=types.choice, dtypes=NUMBERS + COMPLEX + STORED, reference=_where_reference,
+          samples=_where_samples, aten=("where.self",))  # fmt: skip
 def where(condition, x, y):
     """x where the condition holds (is not 0), else y."""
     return select(condition, x, y)

@@ -12,21 +12,24 @@ from hologram.atlas import builder as atlas
 from hologram.atlas import complex_parts
 from hologram.atlas.builder import reduce_add, reduce_max, reduce_min, reduce_mul, select
 from hologram.foundation import dtypes
-from hologram.foundation.dtypes import COMPLEX, COMPUTED, FLOATS, INEXACT, INTEGERS, NUMBERS, DType
+from hologram.foundation.dtypes import COMPLEX, COMPUTED, INEXACT, INTEGERS, NUMBERS, DType
 from hologram.foundation.frozen import frozen
 from hologram.machine.axes import normalize_axes
 from hologram.machine.layout import Layout
 from hologram.machine.plan import Plan, Target
 from hologram.opset import factors, logic
+from hologram.opset.chosen import averaging, folding
 from hologram.opset.complex_numbers import conjugated
 from hologram.opset.complex_running import product_of, product_plan
 from hologram.opset.forms import types
 from hologram.opset.forms.composite import composite
 from hologram.opset.forms.gradient import rule_of
+from hologram.opset.forms.holomorphic import holomorphic
 from hologram.opset.forms.operation import Attributes, Inputs, Layouts, Sample, declared
 from hologram.opset.forms.row import Row, column, row, width
 from hologram.opset.forms.samples import cases, reduction
 from hologram.opset.forms.steps import Place, Steps
+from hologram.opset.math import add, maximum, minimum, multiply
 
 
 @row(
@@ -39,6 +42,7 @@ from hologram.opset.forms.steps import Place, Steps
     aten=("sum", "sum.dim_IntList"),
     gradient={"x": lambda cotangent, inputs: cotangent.expand(inputs[0].shape)},  # a view
     out_names=("reduce_sum",),
+    further=folding(add, 0),
 )
 def sum_(x, *, axis=None, keepdims=False, dtype=None):
     """The sum; integers and bools are summed in 64 bits unless `dtype` says otherwise."""
@@ -109,7 +113,7 @@ def _prod_parts(operation, x, *, axis, keepdims, dtype):
 
 @declared(Product, types=types.total, dtypes=COMPUTED + COMPLEX, reference=np.prod, samples=reduction(0.9, 1.1), ulp=2,
           absolute=1.0, parts_ulp=300, aten=("prod", "prod.dim_int"), gradient={"x": _prod_gradient},
-          parts=_prod_parts)  # fmt: skip
+          parts=_prod_parts, further=folding(multiply, 1))  # fmt: skip
 def prod(x, *, axis=None, keepdims=False, dtype=None):
     """The product; integers and bools are multiplied in 64 bits unless `dtype` says otherwise."""
     return reduce_mul(x)
@@ -119,14 +123,14 @@ _divided = replace(prod, name="prod_by_division", gradient={})  # its rule follo
 
 
 @row(types=types.same, dtypes=COMPUTED, reference=np.min, samples=reduction(special=True, empty=False), empty=False,
-     aten=("amin",), out_names=("reduce_min",))  # fmt: skip
+     aten=("amin",), out_names=("reduce_min",), further=folding(minimum))  # fmt: skip
 def min_(x, *, axis=None, keepdims=False):
     """The smallest element; NaN if any is. A row without elements raises ShapeError."""
     return reduce_min(x.to(dtypes.u32)).to(dtypes.bool_) if x.dtype.kind == "bool" else reduce_min(x)
 
 
 @row(types=types.same, dtypes=COMPUTED, reference=np.max, samples=reduction(special=True, empty=False), empty=False,
-     aten=("amax",), out_names=("reduce_max",))  # fmt: skip
+     aten=("amax",), out_names=("reduce_max",), further=folding(maximum))  # fmt: skip
 def max_(x, *, axis=None, keepdims=False):
     """The largest element; NaN if any is. A row without elements raises ShapeError."""
     return reduce_max(x.to(dtypes.u32)).to(dtypes.bool_) if x.dtype.kind == "bool" else reduce_max(x)
@@ -146,6 +150,7 @@ def _spread(cotangent, inputs):
     absolute=1.0,
     aten=("mean", "mean.dim"),
     gradient={"x": _spread},  # a view, where the derived rule would write every element
+    further=averaging,
 )
 def mean(x, *, axis=None, keepdims=False):
     """The arithmetic mean; NaN for a row without elements."""
@@ -165,7 +170,7 @@ def _variance(x, correction):
 @row(types=types.angular, dtypes=INEXACT,
      reference=lambda x, correction=0.0, **axes: np.var(x, ddof=correction, **axes),
      samples=reduction(correction=0.5), ulp=4, absolute=4.0, aten=("var.correction",),
-     aten_defaults={"correction": 1.0})  # fmt: skip
+     aten_defaults={"correction": 1.0}, further=averaging)  # fmt: skip
 def var(x, *, axis=None, correction: float = 0.0, keepdims=False):
     """The variance, in two passes: mean squared deviation from the mean, over width - correction."""
     return _variance(x, correction)
@@ -181,7 +186,7 @@ def _std_gradient(cotangent, x, result, correction):
 @row(types=types.angular, dtypes=INEXACT,
      reference=lambda x, correction=0.0, **axes: np.std(x, ddof=correction, **axes),
      samples=reduction(correction=0.5), ulp=4, absolute=4.0, aten=("std.correction",),
-     aten_defaults={"correction": 1.0}, gradient={"x": _std_gradient})  # fmt: skip
+     aten_defaults={"correction": 1.0}, gradient={"x": _std_gradient}, further=averaging)  # fmt: skip
 def std(x, *, axis=None, correction: float = 0.0, keepdims=False):
     """The standard deviation: the square root of `var`."""
     return atlas.sqrt(_variance(x, correction))
@@ -225,6 +230,7 @@ def argmax(x, *, axis=None, keepdims=False):
     samples=reduction(-1, 1),
     reference=np.any,
     aten=("any", "any.dims"),
+    further=folding(logic.logical_or, False),
 )
 def any_(x, *, axis=None, keepdims=False):
     """Whether any element is true (not 0)."""
@@ -237,6 +243,7 @@ def any_(x, *, axis=None, keepdims=False):
     samples=reduction(0.2, 5),
     reference=np.all,
     aten=("all", "all.dims"),
+    further=folding(logic.logical_and, True),
 )
 def all_(x, *, axis=None, keepdims=False):
     """Whether all elements are true (not 0)."""
@@ -244,7 +251,7 @@ def all_(x, *, axis=None, keepdims=False):
 
 
 def _logsumexp_reference(x, **axes):
-    top = np.max(x, axis=axes.get("axis"), keepdims=True, initial=-np.inf)
+    top = np.max(np.real(x), axis=axes.get("axis"), keepdims=True, initial=-np.inf)
     top = np.nan_to_num(top, nan=0.0, posinf=0.0, neginf=0.0)
     total = np.log(np.sum(np.exp(x - top), axis=axes.get("axis"), keepdims=True)) + top
     return total if axes.get("keepdims") else np.squeeze(total, axis=axes.get("axis"))
@@ -252,15 +259,18 @@ def _logsumexp_reference(x, **axes):
 
 def _weighed(cotangent, x, result):
     """The softmax; 0 for rows of -infinity."""
-    return cotangent * atlas.exp(x - select(result == -math.inf, 0.0, result))
+    return cotangent * atlas.exp(x - select(complex_parts.real(result) == -math.inf, 0.0, result))
 
 
-@row(types=types.floating, dtypes=FLOATS, samples=reduction(), ulp=4, absolute=4.0,
-     reference=_logsumexp_reference, aten=("logsumexp",), gradient={"x": _weighed})  # fmt: skip
+@row(types=types.floating, dtypes=INEXACT, samples=reduction(), ulp=4, absolute=4.0, parts_ulp=64,
+     reference=_logsumexp_reference, aten=("logsumexp",), gradient={"x": holomorphic(_weighed)})  # fmt: skip
 def logsumexp(x, *, axis=None, keepdims=False):
-    """log(sum(exp(x))), without overflow; infinite where the largest element is, -infinity of nothing."""
-    largest = reduce_max(x)
-    top = select(atlas.absolute(largest) < math.inf, largest, 0.0)
+    """log(sum(exp(x))), without overflow; infinite where the largest element is, -infinity of nothing.
+
+    Of complex numbers the largest is that with the largest real part, and the angle lies in [-pi, pi].
+    """
+    largest = reduce_max(complex_parts.real(x))
+    top = select(atlas.absolute(largest) < math.inf, largest, 0.0).to(x.dtype)
     return atlas.log(reduce_add(atlas.exp(x - top))) + top
 
 

@@ -14,14 +14,15 @@ from hologram.atlas import builder as atlas
 from hologram.atlas.builder import Builder, Value, select
 from hologram.atlas.program import Access, Program
 from hologram.foundation import dtypes
-from hologram.foundation.dtypes import FLOATS, NUMBERS, DType, i64
+from hologram.foundation.dtypes import INEXACT, NUMBERS, DType, i64
 from hologram.foundation.errors import ShapeError, UnsupportedDType
 from hologram.foundation.frozen import frozen
 from hologram.machine.axes import normalize_axis
 from hologram.machine.layout import Layout
 from hologram.machine.plan import Plan, Target
-from hologram.opset import logic
+from hologram.opset import functions, logic
 from hologram.opset import math as arithmetic
+from hologram.opset.complex_numbers import conjugated
 from hologram.opset.factors import beside
 from hologram.opset.forms.address import Address, Operand
 from hologram.opset.forms.expression import numbers_of, step_of
@@ -51,7 +52,7 @@ class RunningFold(Operation):
         (x,) = inputs
         if not isinstance(x, Layout):
             raise ShapeError(f"{self.name}: a tensor is needed, got {x}")
-        if self.floats and not x.dtype.is_float:
+        if self.floats and not x.dtype.is_inexact:
             raise UnsupportedDType(f"{self.name}: dtype must be float, got {x.dtype}")
         if x.ndim or attributes["axis"] not in (0, -1):
             normalize_axis(attributes["axis"], x.ndim, self.name)
@@ -179,6 +180,8 @@ def _chosen(better: Value, kept: Value, position: Value, element: Value, place: 
 
 
 def _log_add(kept: Value, position: Value, element: Value, place: Value) -> tuple[Value, Value]:
+    if kept.dtype.is_complex:
+        return functions.log_of_sum(kept, element), position
     high, low = atlas.maximum(kept, element), atlas.minimum(kept, element)
     apart = select(high == low, 0.0, low - high)  # so that equal infinities are 0 apart
     return select(high == math.inf, high, high + atlas.log1p(atlas.exp(apart))), position
@@ -193,6 +196,8 @@ def _samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
 
 def _plain_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
     for x, axis in axis_samples(rng, dtype):
+        if dtype.is_complex:  # so that no sum turns round
+            x = np.asarray(np.real(x) + 0.3j * np.imag(x), x.dtype)
         yield Sample((x,), {"axis": axis})
 
 
@@ -226,14 +231,15 @@ def _log_shares(cotangent: Any, result: Any, x: Any, axis: int) -> Any:
     """
     if not x.ndim:
         return cotangent
-    rows, sums, total = (t.transpose(axis, -1) for t in (x, result, cotangent))
+    rows, sums, total = (t.transpose(axis, -1) for t in (x, result, conjugated(cotangent)))
     n, distance = rows.shape[-1], 1
     while distance < n:
         now, later = sums.narrow(-1, 0, n - distance), sums.narrow(-1, distance, n - distance)
         decayed = total.narrow(-1, distance, n - distance) * _ratio(now, later)
         total = total + beside(decayed, distance, 0.0, behind=True)
         distance *= 2
-    return (total * logic.where(logic.equal(rows, -math.inf), 0, _ratio(rows, sums))).transpose(axis, -1)
+    shares = logic.where(logic.equal(rows, -math.inf), 0, _ratio(rows, sums))
+    return conjugated(total * shares).transpose(axis, -1)
 
 
 def _ratio(low: Any, high: Any) -> Any:
@@ -254,8 +260,19 @@ def cummin(x, *, axis=-1):
     """The smallest element so far along an axis, and the last position (i64) where it stood; NaN is below all."""
 
 
-@declared(RunningFold, samples=_plain_samples, dtypes=FLOATS, turn=_log_add, floats=True,
-          reference=lambda x, axis: np.logaddexp.accumulate(x, axis=axis) if np.ndim(x) else x, ulp=16, absolute=4.0,
+def _log_sums(x: np.ndarray, axis: int) -> np.ndarray:
+    if not np.ndim(x):
+        return x
+    if not np.iscomplexobj(x):
+        return np.logaddexp.accumulate(x, axis=axis)
+    return np.log(np.cumsum(np.exp(x), axis=axis))
+
+
+@declared(RunningFold, samples=_plain_samples, dtypes=INEXACT, turn=_log_add, floats=True,
+          reference=_log_sums, ulp=16, absolute=4.0, parts_ulp=256,
           gradient={"x": _log_shares})  # fmt: skip
 def logcumsumexp(x, *, axis=-1):
-    """The logarithm of the running sum of exponentials along an axis, without overflow."""
+    """The logarithm of the running sum of exponentials along an axis, without overflow.
+
+    Angles of complex numbers are known up to whole turns.
+    """

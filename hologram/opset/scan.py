@@ -233,7 +233,9 @@ def diff(x, prepend=None, append=None, *, axis=-1, n=1):
     """Each element less the one before it along an axis, `n` times over, once what to prepend and append is joined."""
     k = normalize_axis(axis, x.ndim, "diff")
     if prepend is not None or append is not None:
-        x = movement.concat([t for t in (prepend, x, append) if t is not None], axis=k)
+        edge = tuple(1 if a == k else size for a, size in enumerate(x.shape))
+        joined = [t if t is None or t.ndim else t.expand(edge) for t in (prepend, x, append)]
+        x = movement.concat([t for t in joined if t is not None], axis=k)
     for _ in fixed_range(min(count(n, "diff: n"), x.shape[k])):
         x = arithmetic.subtract(x.slice(k, 1), x.slice(k, None, -1))
     return x

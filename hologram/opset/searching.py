@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from hologram.atlas import complex_parts
 from hologram.atlas.builder import Value, select
 from hologram.atlas.opcodes import Opcode
-from hologram.foundation.dtypes import COMPUTED, DType, f32, i64, index, promote, u32
-from hologram.foundation.errors import ShapeError
+from hologram.foundation.dtypes import COMPLEX, COMPUTED, DType, f32, i64, index, promote, u32
+from hologram.foundation.errors import ShapeError, UnsupportedDType
 from hologram.machine.layout import Layout
 from hologram.opset import indexing, logic, sort
 from hologram.opset import math as arithmetic
@@ -29,13 +30,20 @@ def _searchsorted_shape(x1, x2, sorter, *, side, nan_last):
         )
     if side not in ("left", "right"):
         raise ValueError(f"searchsorted: side must be 'left' or 'right', got {side!r}")
-    promote(x1.dtype, x2.dtype)  # refuses what cannot be compared
+    if promote(x1.dtype, x2.dtype).is_complex and not nan_last:  # refuses what cannot be compared
+        raise UnsupportedDType("searchsorted: complex numbers are ordered with NaN last only")
     return Layout.contiguous(i64, x2.shape)
 
 
 def _before(a: Value, b: Value) -> Value:
-    """Whether a stands before b in sorted order: NaN is larger than everything."""
-    return (a < b) | ((b != b) & (a == a)) if a.dtype.is_float else a < b
+    """Whether a stands before b in sorted order: NaN is larger than everything; see sort of complex numbers."""
+    if not a.dtype.is_complex:
+        return (a < b) | ((b != b) & (a == a)) if a.dtype.is_float else a < b
+    (x, up), (y, other) = ((complex_parts.real(z), complex_parts.imag(z)) for z in (a, b))
+    known, only = up == up, (other != other) & (up == up)  # whether a alone has an imaginary part
+    same = (x == y) | ((x != x) & (y != y))
+    first = (x < y) & (known | (other != other))
+    return first | ((x > y) & only) | (same & ((up < other) | only)) | ((y != y) & (x == x))
 
 
 def _bits(n: Value) -> Value:
@@ -46,7 +54,7 @@ def _bits(n: Value) -> Value:
 def _searchsorted_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
     for n, shape, side in ((0, (3,), "left"), (7, (4, 5), "left"), (130, (33,), "right"), (5, (), "right")):
         x, wanted = array(rng, dtype, (n,)), array(rng, dtype, shape)
-        if dtype.is_float and n > 2:
+        if dtype.is_inexact and n > 2:
             x[:2] = np.nan
             if wanted.ndim:
                 wanted.reshape(-1)[0] = np.nan
@@ -54,7 +62,8 @@ def _searchsorted_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sa
         order = np.argsort(x.astype(np.float64) if dtype.is_float else x, kind="stable")
         yield Sample((x[order], wanted, None), {"side": side})
         yield Sample((x, wanted, order), {"side": side})
-        yield Sample((x[order], wanted, None), {"side": side, "nan_last": False})
+        if not dtype.is_complex:
+            yield Sample((x[order], wanted, None), {"side": side, "nan_last": False})
 
 
 def _searchsorted_reference(x1, x2, sorter=None, side: Any = "left", nan_last: bool = True):
@@ -75,13 +84,14 @@ def _searchsorted_reference(x1, x2, sorter=None, side: Any = "left", nan_last: b
     return places
 
 
-@indexed(shape_of=_searchsorted_shape, dtypes=COMPUTED, samples=_searchsorted_samples,
+@indexed(shape_of=_searchsorted_shape, dtypes=COMPUTED + COMPLEX, samples=_searchsorted_samples,
          reference=_searchsorted_reference)  # fmt: skip
 def searchsorted(at, x1, x2, sorter=None, *, side="left", nan_last=True):
     """Where x2 belongs in the sorted x1 (in x1 in the order of `sorter`): before ("left") or behind what equals it.
 
-    An x1 of several axes is searched along the last one, in the row that x2 has the place of. NaN is the largest
-    number; without `nan_last`, as in PyTorch, the search goes on behind what cannot be compared.
+    An x1 of several axes is searched along the last one, in the row that x2 has the place of. Complex numbers stand in
+    the order of `sort`. NaN is the largest number; without `nan_last`, as in PyTorch, the search goes on behind what
+    cannot be compared.
     """
     common = promote(x1.dtype, x2.dtype).computed
     common = u32 if common.kind == "bool" else common
@@ -118,7 +128,7 @@ def _isin_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
             yield Sample((array(rng, dtype, a, special=True), array(rng, dtype, b)), {"invert": invert})
 
 
-@composite(dtypes=COMPUTED, samples=_isin_samples,
+@composite(dtypes=COMPUTED + COMPLEX, samples=_isin_samples,
            reference=lambda x1, x2, invert=False: np.isin(x1, x2, invert=invert))  # fmt: skip
 def isin(x1, x2, *, invert=False):
     """Whether each element of x1 is among those of x2 (or, with `invert`, is not); NaN never is."""

@@ -1,18 +1,32 @@
-"""Sorting along an axis: sort and argsort, both stable; NaN counts as larger than everything, as in NumPy."""
+"""Sorting along an axis: sort and argsort, both stable; NaN counts as larger than everything, as in NumPy.
+
+Complex numbers stand in NumPy's order: by the real part, then by the imaginary one.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
-from hologram.foundation.dtypes import COMPUTED, DType, i64
+from hologram.foundation.dtypes import COMPLEX, COMPUTED, DType, i64
 from hologram.foundation.errors import ShapeError
 from hologram.foundation.frozen import frozen
 from hologram.machine.axes import normalize_axis
 from hologram.machine.layout import Layout
 from hologram.machine.plan import Plan, Target
-from hologram.opset.forms.operation import Attributes, Input, Inputs, Layouts, Operation, Sample, declared
+from hologram.opset.forms.default import Default
+from hologram.opset.forms.operation import (
+    ARRAYS,
+    Attributes,
+    Input,
+    Inputs,
+    Layouts,
+    Operation,
+    Sample,
+    declared,
+)
 from hologram.opset.forms.samples import array
 from hologram.opset.forms.steps import Place, Steps
 from hologram.opset.indexing import scatter
@@ -27,6 +41,13 @@ class Ordering(Operation):
 
     values: bool = True
     positions: bool = False
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Without an axis, of the elements counted flat."""
+        if kwargs.get("axis", 0) is None:
+            x = Default.executor(None).tensor(args[0]) if isinstance(args[0], ARRAYS) else args[0]
+            return super().__call__(x.reshape(x.size), *args[1:], **{**kwargs, "axis": -1})
+        return super().__call__(*args, **kwargs)
 
     @property
     def results(self) -> int:
@@ -79,8 +100,18 @@ def orders(x: np.ndarray, axis: int, descending: bool) -> np.ndarray:
     """The stable order; descending is that of the ranks, negated."""
     if not descending or not np.size(x):
         return np.argsort(x, axis=axis, kind="stable")
-    ranks = np.unique(x, return_inverse=True)[1].reshape(np.shape(x))
+    ranks = _ranks(np.ravel(x)).reshape(np.shape(x))
     return np.argsort(-ranks, axis=axis, kind="stable")
+
+
+def _ranks(x: np.ndarray) -> np.ndarray:
+    """Of each element among the distinct ones in order."""
+    if not np.iscomplexobj(x):
+        return np.unique(x, return_inverse=True)[1]
+    across, up = np.real(x), np.imag(x)
+    parts = (np.where(np.isnan(part), 0, part) for part in (across, up))
+    rows = np.stack([2 * np.isnan(across) + np.isnan(up), *parts], axis=1)
+    return np.unique(rows, axis=0, return_inverse=True)[1]
 
 
 def argsort_reference(x, axis=-1, descending=False, stable=True):
@@ -89,6 +120,11 @@ def argsort_reference(x, axis=-1, descending=False, stable=True):
 
 def _sort_reference(x, axis=-1, descending=False, stable=True):
     return np.take_along_axis(x, orders(x, axis, descending), axis) if np.ndim(x) else x
+
+
+def _of_any_kind(operation: Ordering, operands: Any, attributes: Attributes, kind: Any) -> Any:
+    """NumPy's `kind` says how to sort; there is one way here, which is stable."""
+    return operation(*operands, **attributes)
 
 
 def _samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
@@ -111,13 +147,16 @@ def _sort_gradient(cotangent, x, axis, descending):
     return returned(cotangent, argsort(x, axis=axis, descending=descending), x.shape, axis)
 
 
-@declared(Ordering, reference=_sort_reference, samples=_samples, dtypes=COMPUTED,
-          gradient={"x": _sort_gradient})  # fmt: skip
+@declared(Ordering, reference=_sort_reference, samples=_samples, dtypes=COMPUTED + COMPLEX,
+          gradient={"x": _sort_gradient}, further=_of_any_kind)  # fmt: skip
 def sort(x, *, axis=-1, descending=False, stable=True):
-    """The elements in order along an axis; NaN is larger than everything. Every order is stable."""
+    """The elements in order along an axis; NaN is larger than everything. Every order is stable.
+
+    Complex numbers are ordered by the real part, then by the imaginary one.
+    """
 
 
-@declared(Ordering, reference=argsort_reference, samples=_samples, dtypes=COMPUTED, values=False, positions=True,
-          aten=("argsort",))  # fmt: skip
+@declared(Ordering, reference=argsort_reference, samples=_samples, dtypes=COMPUTED + COMPLEX, values=False,
+          positions=True, aten=("argsort",), further=_of_any_kind)  # fmt: skip
 def argsort(x, *, axis=-1, descending=False, stable=True):
     """The positions (i64) of the elements in order along an axis; equal ones stay as they were."""

@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import hologram as hg
 from hologram.frontend import fft
 from hologram.frontend.tensor import Tensor
 from hologram_torch.kernels.registry import implements
@@ -14,13 +13,14 @@ from hologram_torch.kernels.registry import implements
 DIVISORS = (lambda n: 1.0, math.sqrt, float)  # by ATen's number of a normalisation
 
 
-def _scaled(x: Tensor, count: int, normalization: int) -> Tensor:
-    return x * (1.0 / DIVISORS[normalization](count)) if normalization else x
+def _scale(count: int, normalization: int) -> float:
+    return 1.0 / DIVISORS[normalization](count)
 
 
-def _along(x: Tensor, dims: Sequence[int], inverse: bool) -> Tensor:
-    for axis in dims:
-        x = fft.transformed(x.transpose(axis, -1), inverse).transpose(axis, -1)
+def _along(x: Tensor, dims: Sequence[int], inverse: bool, scale: float = 1.0) -> Tensor:
+    """Along one axis after another, the last of which scales."""
+    for k, axis in enumerate(dims):
+        x = fft.transformed(x, inverse, axis, scale if k == len(dims) - 1 else 1.0)
     return x
 
 
@@ -30,21 +30,21 @@ def _count(x: Tensor, dims: Sequence[int]) -> int:
 
 @implements("_fft_c2c")
 def c2c(x: Tensor, dim: list[int], normalization: int, forward: bool) -> Any:
-    return _scaled(_along(x, dim, not forward), _count(x, dim), normalization)
+    return _along(x, dim, not forward, _scale(_count(x, dim), normalization))
 
 
 @implements("_fft_r2c")
 def r2c(x: Tensor, dim: list[int], normalization: int, onesided: bool) -> Any:
-    count = _count(x, dim)
+    scale = _scale(_count(x, dim), normalization)
     if not onesided:
-        return _scaled(_along(x.astype(x.dtype.complex), dim, False), count, normalization)
+        return _along(x.astype(x.dtype.complex), dim, False, scale)
     *others, last = dim
-    return _scaled(_along(hg.fft.rfft(x, axis=last), others, False), count, normalization)
+    return _along(fft.of_reals(x, x.shape[last], last, scale), others, False)
 
 
 @implements("_fft_c2r")
 def c2r(x: Tensor, dim: list[int], normalization: int, last_dim_size: int) -> Any:
     *others, last = dim
-    count = _count(x, others) * last_dim_size
-    numbers = hg.fft.irfft(_along(x, others, True), n=last_dim_size, axis=last, norm="forward")
-    return _scaled(numbers, count, normalization)
+    scale = _scale(_count(x, others) * last_dim_size, normalization)
+    x = _along(x, others, True).narrow(last, 0, last_dim_size // 2 + 1)
+    return fft.to_reals(x, last_dim_size, last, scale)

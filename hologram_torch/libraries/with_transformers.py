@@ -1,7 +1,8 @@
-"""transformers: pipelines without a device, and the Trainer in bf16. Its devices are accelerate's for the rest.
+"""transformers: pipelines without a device, the Trainer in bf16, and `generate` compiled.
 
-transformers (5.23) asks for each device by name. `torch.accelerator` in `Pipeline.__init__`,
-`TrainingArguments._setup_devices` and `is_torch_bf16_gpu_available` would make this needless.
+Its devices are accelerate's for the rest. transformers (5.23) asks for each device by name. `torch.accelerator` in
+`Pipeline.__init__`, `TrainingArguments._setup_devices`, `is_torch_bf16_gpu_available` and
+`GenerationMixin._valid_auto_compile_criteria` would make this needless.
 """
 
 from __future__ import annotations
@@ -58,3 +59,18 @@ def training_args(module: ModuleType) -> None:
     own.is_torch_bf16_gpu_available = is_torch_bf16_gpu_available
     arguments._setup_devices = functools.cached_property(_setup_devices)
     arguments._setup_devices.__set_name__(arguments, "_setup_devices")
+
+
+def generation(module: ModuleType) -> None:
+    """`generate` compiles a model on the device where `compile_config=` asks for it."""
+    owner: Any = vars(module)["GenerationMixin"]
+    valid = owner._valid_auto_compile_criteria
+
+    @functools.wraps(valid)
+    def _valid_auto_compile_criteria(self: Any, model_kwargs: Any, generation_config: Any) -> bool:
+        asked = generation_config.compile_config
+        if asked is not None and self.device.type == NAME:
+            asked._compile_all_devices = True
+        return valid(self, model_kwargs, generation_config)
+
+    owner._valid_auto_compile_criteria = _valid_auto_compile_criteria

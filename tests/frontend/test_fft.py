@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 import hologram as hg
+from hologram.backends.cpu import device
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType
-from hologram.opset.fourier import radices, roots
+from hologram.opset.fourier.chirp import padded
+from hologram.opset.fourier.passes import radices, roots
 
 pytestmark = pytest.mark.sampled(5)
 
@@ -184,3 +186,79 @@ def test_radices_and_roots() -> None:
 def test_bad_input(executor: hg.Executor, call: Any, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         call(executor.tensor(numbers(7, (4,), dtypes.c64)))
+
+
+LANES = [(1000,), (3, 1331), (20, 27), (1000, 16), (3, 20, 9), (5, 4096), (2, 16384), (4, 2, 59), (70, 5)]
+
+
+@pytest.mark.parametrize("shape", LANES, ids=str)
+@pytest.mark.parametrize("dtype", [dtypes.c64, dtypes.c128], ids=str)
+def test_lanes_of_all_kinds(executor: hg.Executor, shape: tuple[int, ...], dtype: DType) -> None:
+    """Rows, columns, and what lies across memory, of fewer and more transforms than a vector has lanes."""
+    if dtype not in executor.limits.dtypes:
+        dtype = dtypes.c64
+    z = numbers(8, shape, dtype)
+    x = executor.tensor(z)
+    for axis in range(len(shape)):
+        close(hg.fft.fft(x, axis=axis), np.fft.fft(z.astype(np.complex128), axis=axis), dtype)
+        close(hg.fft.rfft(x.real, axis=axis), np.fft.rfft(z.real.astype(float), axis=axis), dtype)
+    turned = np.swapaxes(z, 0, -1).astype(np.complex128)
+    close(hg.fft.ifft(x.transpose(0, -1), axis=0), np.fft.ifft(turned, axis=0), dtype)
+    close(hg.fft.fft(x[..., ::-1]), np.fft.fft(z[..., ::-1].astype(np.complex128)), dtype)
+
+
+def test_a_batch_of_examples(executor: hg.Executor) -> None:
+    for n in (12, 17):
+        z = numbers(9, (3, n, 2), dtypes.c64)
+        close(hg.vmap(lambda x: hg.fft.fft(x, axis=0))(executor.tensor(z)), np.fft.fft(z, axis=1))
+        close(hg.vmap(lambda x: hg.fft.rfft(x, axis=0))(executor.tensor(z.real)), np.fft.rfft(z.real, axis=1))
+
+
+def test_an_infinity_stays_in_its_row(executor: hg.Executor) -> None:
+    z = numbers(10, (40, 48), dtypes.c64)
+    z[3, 5] = np.inf
+    z[17, 0] = np.nan
+    found = np.isfinite(hg.fft.fft(executor.tensor(z)).to_numpy()).all(axis=1)
+    assert np.flatnonzero(~found).tolist() == [3, 17]
+    found = np.isfinite(hg.fft.rfft(executor.tensor(z.real)).to_numpy()).all(axis=1)
+    assert np.flatnonzero(~found).tolist() == [3, 17]
+
+
+def test_lengths_of_convolutions_are_smooth_and_long_enough() -> None:
+    for n in (17, 19, 101, 1009, 65537):
+        assert 2 * n - 1 <= padded(n) < 3 * n
+        assert radices(padded(n)) is not None
+
+
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+@pytest.mark.parametrize("dtype", [dtypes.f32, dtypes.c64], ids=str)
+@pytest.mark.parametrize(("n", "m"), [(5, 3), (40, 17), (17, 40), (1, 1), (64, 64)])
+def test_convolution_by_transforms(executor: hg.Executor, n: int, m: int, dtype: DType, mode: Any) -> None:
+    a, b = (numbers(seed, (size,), dtype) for seed, size in ((11, n), (12, m)))
+    x, y = executor.tensor(a), executor.tensor(b)
+    close(hg.convolve(x, y, mode, method="fft"), np.convolve(a, b, mode))
+    close(hg.correlate(x, y, mode, method="fft"), np.correlate(a, b, mode))
+
+
+def test_which_convolutions_are_by_transforms(executor: hg.Executor) -> None:
+    """An infinity tells: by sums it stays where its products are."""
+    x = np.ones(4096, np.float32)
+    x[0] = np.inf
+    t = executor.tensor(x)
+    assert np.isfinite(hg.convolve(t, t[1:256], method="auto").to_numpy()).sum() == 4096 - 1
+    assert not np.isfinite(hg.convolve(t, t[1:257], method="auto").to_numpy()).any()
+    assert np.isfinite(hg.convolve(t, t[1:257]).to_numpy()).any()
+    with pytest.raises(hg.UnsupportedDType, match=r"convolve: by transforms f32, f64, c64, c128 .* got i64"):
+        hg.convolve(executor.tensor([1, 2]), executor.tensor([1, 2]), method="fft")
+    with pytest.raises(ValueError, match="correlate: method must be one of direct, fft, auto, got 'sums'"):
+        hg.correlate(t, t, method="sums")
+
+
+def test_by_numpy_where_there_is_no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device, "_compiles", lambda: False)
+    z, x = (numbers(13, (3, 12), dtype) for dtype in (dtypes.c64, dtypes.f32))
+    with hg.Executor("cpu") as executor:
+        for axis in (0, 1):
+            close(hg.fft.ifft(executor.tensor(z), axis=axis), np.fft.ifft(z, axis=axis))
+        close(hg.fft.rfft(executor.tensor(x)), np.fft.rfft(x))
+        close(hg.fft.irfft(executor.tensor(z)), np.fft.irfft(z))

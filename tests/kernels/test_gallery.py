@@ -43,6 +43,16 @@ def test_heat(executor: hg.Executor) -> None:
     assert np.allclose(example("heat").cool(executor, plate, 4), want, atol=1e-6)
 
 
+def test_where_from(executor: hg.Executor) -> None:
+    module = example("where_from")
+    truth = np.zeros((9, 12), np.float32)
+    truth[3:5, 2:5] = 1.0
+    end = module.carried(executor.tensor(truth), 3).to_numpy()
+    guess, errors = module.found(executor, end, 3, 40)
+    assert errors[-1] < 0.02 * errors[0]
+    assert np.abs(guess - truth).mean() < 0.2 * truth.mean()
+
+
 def test_ray_marcher(executor: hg.Executor) -> None:
     module = example("ray_marcher")
     drawn = module.draw(executor, 20, 30)

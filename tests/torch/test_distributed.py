@@ -21,3 +21,8 @@ def test_two_processes_are_as_one(tmp_path: Path) -> None:
             assert list(found) == list(alone.state_dict())
             for key, trained in found.items():
                 torch.testing.assert_close(trained, alone.state_dict()[key], rtol=1e-10, atol=1e-10)
+
+
+def test_a_process_that_goes_is_named_by_the_collective(tmp_path: Path) -> None:
+    torch.multiprocessing.spawn(two_processes.deserted, args=(str(tmp_path),), nprocs=2)
+    assert (tmp_path / "said").read_text().startswith("c10d::allreduce_ of rank 0 of 2: ")

@@ -154,3 +154,22 @@ def test_pipelines_are_on_the_device(chosen: Any, tmp_path: Path) -> None:
         run = Logits(model=model, task="logits", device=device)
         assert run.device.type == kind
         torch.testing.assert_close(run((1, 2, 3)), wanted)
+
+
+@pytest.mark.slow
+def test_generate_compiles_where_it_is_asked_to() -> None:
+    tf = transformers()
+    torch.manual_seed(0)
+    config = tf.GPT2Config(n_embd=16, n_layer=1, n_head=2, vocab_size=50, n_positions=32)
+    host = tf.GPT2LMHeadModel(config).eval()
+    tokens = torch.randint(1, 50, (2, 5))
+    how = {"max_new_tokens": 6, "do_sample": False, "pad_token_id": 0, "cache_implementation": "static"}
+    wanted = host.generate(tokens, **how)
+    model = host.to("hologram")
+    assert torch.equal(model.generate(tokens.to("hologram"), **how).cpu(), wanted)
+    assert not hasattr(model, "_compiled_call")
+    torch._dynamo.reset()
+    torch._dynamo.utils.counters.clear()
+    found = model.generate(tokens.to("hologram"), **how, compile_config=tf.CompileConfig())
+    assert torch.equal(found.cpu(), wanted)
+    assert torch._dynamo.utils.counters["stats"]["unique_graphs"] > 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -199,3 +200,20 @@ def work(rank: int, folder: str) -> None:
             found: Callable[[], State] = getattr(Each(device, folder), form)
             torch.save(found(), Path(folder) / f"{rank}-{form}.pt")
         dist.destroy_process_group()
+
+
+def deserted(rank: int, folder: str) -> None:
+    """Process 1 goes before the second collective; the first one writes what the collective said."""
+    os.environ |= {"HOLOGRAM_CPU_THREADS": "1", "HOLOGRAM_BACKEND": "cpu"}
+    import hologram_torch  # noqa: F401  (in the process that was started)
+
+    rendezvous = f"file://{folder}/deserted"
+    dist.init_process_group("gloo", rendezvous, rank=rank, world_size=2, timeout=timedelta(seconds=5))
+    x = torch.ones(4, device="hologram")
+    dist.all_reduce(x)
+    if rank == 0:
+        try:
+            dist.all_reduce(x)
+        except dist.DistBackendError as error:
+            (Path(folder) / "said").write_text(str(error))
+    os._exit(0)

@@ -26,6 +26,8 @@ from hologram.machine.plan import (
     ATTENTION_FEW,
     BY_LU,
     FACTORS,
+    FOURIER,
+    FOURIER_HALVES,
     ORDER,
     PACKED_EXPERTS,
     PACKED_PRODUCT,
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from hologram.backends.cpu import interpret, preparing, workers
     from hologram.backends.cpu import kernel as compiled
     from hologram.backends.cpu.attending import kernel as attending
+    from hologram.backends.cpu.fourier import kernel as transforming
     from hologram.backends.cpu.linear_algebra import kernel as factoring
     from hologram.backends.cpu.packed import kernel as packed
     from hologram.backends.cpu.products import tiles
@@ -49,6 +52,7 @@ else:  # needed to launch, not to open
     preparing = lazy.module("hologram.backends.cpu.preparing")
     workers = lazy.module("hologram.backends.cpu.workers")
     attending = lazy.module("hologram.backends.cpu.attending.kernel")
+    transforming = lazy.module("hologram.backends.cpu.fourier.kernel")
     factoring = lazy.module("hologram.backends.cpu.linear_algebra.kernel")
     packed = lazy.module("hologram.backends.cpu.packed.kernel")
     tiles = lazy.module("hologram.backends.cpu.products.tiles")
@@ -96,6 +100,7 @@ def describe() -> DeviceInfo:
         cheap_launches=True,
         own_products=True,
         own_orders=True,
+        own_transforms=True,
         own_attention=True,
         own_packed=True,
         factors=factors(),
@@ -134,6 +139,8 @@ def _compiles() -> bool:
 # Hand-written kernels, by stem.
 KERNELS: Mapping[str, Callable[[Tile, Callable[[Program], Kernel], compiled.Host | None], Kernel]] = {
     ORDER: lambda tile, compile_program, host: ordering.OrderKernel(tile, host),
+    FOURIER: lambda tile, compile_program, host: transforming.FourierKernel(tile, host),
+    FOURIER_HALVES: lambda tile, compile_program, host: transforming.HalvesKernel(tile, host),
     ATTENTION_FEW: lambda tile, compile_program, host: attending.FewKernel(tile, host),
     PACKED_PRODUCT: lambda tile, compile_program, host: packed.ProductKernel(tile, host),
     PACKED_EXPERTS: lambda tile, compile_program, host: packed.ExpertsKernel(tile, host),

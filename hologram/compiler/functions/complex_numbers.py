@@ -232,11 +232,14 @@ def inverse_hyperbolic_tangent(z: Complex) -> Complex:
     p, q = select(large, 0.5, a), select(large, 0.5, y)
     apart = (1.0 - p) * (1.0 - p) + q * q
     near = atlas.log1p(p / apart * 4.0) * 0.25
+    # Right above and below 1, where the square of the distance may be 0.
+    beside = (p == 1.0) & (b < 2.0 ** -(x.dtype.mantissa // 2 + 3))
+    near = select(beside, (math.log(2.0) - atlas.log(b)) * 0.5, near)
     length = functions.hypot(a, b)
     far = select(length == math.inf, 0.0, a / length / length)
     angle = functions.atan2(q * 2.0, (1.0 - p) * (1.0 + p) - q * q) * 0.5
     quarter = functions.copysign(x.builder.constant(math.pi / 2, x.dtype), y)
-    return functions.copysign(select(large, far, near), x), select(large, quarter, angle)
+    return functions.copysign(select(large, far, near), x), select(large & (y == y), quarter, angle)
 
 
 def _arc_tangent(z: Complex) -> Complex:

@@ -11,9 +11,12 @@ chain and for everything else that is bipartite.
 
 from __future__ import annotations
 
+from array import array
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+
+import numpy as np
 
 from hologram.atlas.program import Access
 from hologram.foundation.frozen import frozen
@@ -49,22 +52,23 @@ class Life:
     first: int
     last: int
 
-    def meets(self, other: Life) -> bool:
-        return self.first <= other.last and other.first <= self.last
-
 
 @dataclass
 class _Arena:
     """An arena in the making: offsets, sizes and lives of the areas in it."""
 
     nbytes: int = 0
-    areas: list[tuple[int, int, Life]] = field(default_factory=list)
+    areas: list[tuple[int, int]] = field(default_factory=list)
+    # Of each area, in arrays: a plan may have thousands, and each asks which of all others live with it.
+    firsts: array[int] = field(default_factory=lambda: array("q"))
+    lasts: array[int] = field(default_factory=lambda: array("q"))
 
     def gap(self, nbytes: int, life: Life) -> int:
         """The offset of the smallest gap that is free for a life; the end of what is in its way if there is none."""
         end, best, room = 0, -1, self.nbytes + 1
-        in_the_way = [(offset, size) for offset, size, other in self.areas if other.meets(life)]
-        for offset, size in sorted(in_the_way):
+        firsts, lasts = (np.frombuffer(numbers, np.int64) for numbers in (self.firsts, self.lasts))
+        in_the_way = np.flatnonzero((firsts <= life.last) & (lasts >= life.first))
+        for offset, size in sorted(self.areas[k] for k in in_the_way):
             if nbytes <= offset - end < room:
                 best, room = end, offset - end
             end = max(end, offset + size)
@@ -73,7 +77,9 @@ class _Arena:
         return best
 
     def put(self, offset: int, nbytes: int, life: Life) -> None:
-        self.areas.append((offset, nbytes, life))
+        self.areas.append((offset, nbytes))
+        self.firsts.append(life.first)
+        self.lasts.append(life.last)
         self.nbytes = max(self.nbytes, offset + nbytes)
 
 

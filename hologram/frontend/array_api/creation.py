@@ -68,41 +68,50 @@ def ones(shape: Shape, *, dtype: Any = None, device: Any = None) -> Tensor:
     return executor_of(device).ones(shape, dtypes.f32 if dtype is None else dtype)
 
 
-def full(shape: Shape, fill_value: Number, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """A Tensor filled with a number, which says the dtype if none is named: bool, i64, f32 or c64."""
+def full(shape: Shape, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """A Tensor filled with a number, which says the dtype if none is named: bool, i64, f32 or c64.
+
+    An array is repeated to the shape.
+    """
+    if getattr(fill_value, "ndim", 0) or isinstance(fill_value, (list, tuple)):
+        given = asarray(fill_value, dtype=dtype, device=device)
+        sizes: Any = shape if isinstance(shape, (tuple, list)) else (shape,)
+        return given.expand(sizes).clone()
     if dtype is None:
         dtype = host_values(fill_value, None).dtype
     return executor_of(device).full(shape, fill_value, dtype)
 
 
-def _like(x: Any, dtype: Any, device: Any) -> tuple[Any, dict[str, Any]]:
-    """The shape of x, and what a new tensor like it is made with."""
+def _like(x: Any, dtype: Any, device: Any, shape: Any) -> tuple[Any, dict[str, Any]]:
+    """The shape of x unless one is named, and what a new tensor like it is made with."""
     x = x if isinstance(x, Tensor) else asarray(x, device=device)
-    return x.shape, {
+    return x.shape if shape is None else shape, {
         "dtype": x.dtype if dtype is None else dtype,
         "device": x.executor if device is None else device,
     }
 
 
-def empty_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Tensor:
+def empty_like(x: Any, /, *, dtype: Any = None, device: Any = None, shape: Any = None) -> Tensor:
     """A Tensor with undefined contents, of the shape, dtype and executor of x unless they are named."""
-    shape, rest = _like(x, dtype, device)
+    shape, rest = _like(x, dtype, device, shape)
     return empty(shape, **rest)
 
 
-def zeros_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Tensor:
+def zeros_like(x: Any, /, *, dtype: Any = None, device: Any = None, shape: Any = None) -> Tensor:
     """A Tensor of zeros; see empty_like."""
-    shape, rest = _like(x, dtype, device)
+    shape, rest = _like(x, dtype, device, shape)
     return zeros(shape, **rest)
 
 
-def ones_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Tensor:
+def ones_like(x: Any, /, *, dtype: Any = None, device: Any = None, shape: Any = None) -> Tensor:
     """A Tensor of ones; see empty_like."""
-    shape, rest = _like(x, dtype, device)
+    shape, rest = _like(x, dtype, device, shape)
     return ones(shape, **rest)
 
 
-def full_like(x: Any, /, fill_value: Number, *, dtype: Any = None, device: Any = None) -> Tensor:
+def full_like(
+    x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = None, shape: Any = None
+) -> Tensor:
     """A Tensor filled with a number; see empty_like."""
-    shape, rest = _like(x, dtype, device)
+    shape, rest = _like(x, dtype, device, shape)
     return full(shape, fill_value, **rest)

@@ -1,24 +1,23 @@
 """NumPy's ufuncs and functions on Tensors: each is the function of hologram that NumPy has under the same name.
 
 NumPy 2 has the array API's names beside its own (`np.acos is np.arccos`), so the pairs follow from the names; there is
-no list of them but of what is called otherwise (numpy_compositions.py). What has no counterpart, or is asked for
-what its counterpart lacks, raises TypeError: nothing is computed on the host unseen.
+no list of them. What has no counterpart, or is asked for what its counterpart lacks, raises TypeError: nothing is
+computed on the host unseen.
 """
 
 from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from hologram import opset
-from hologram.foundation.errors import ShapeError
-from hologram.frontend.array_api import numpy_compositions
 from hologram.machine.strided import Strided
+from hologram.opset.forms.further import FURTHER, into, taken
 from hologram.opset.forms.operation import ALSO
 
 FACTS = {np.shape: "shape", np.ndim: "ndim", np.size: "size"}
@@ -40,14 +39,7 @@ def counterparts() -> Mapping[Any, Callable[..., Any]]:
         for n in namespace.linalg.__all__
         if hasattr(np.linalg, n)
     }
-    composed = {
-        getattr(np, n): function
-        for n, function in vars(numpy_compositions).items()
-        if inspect.isfunction(function)
-        and function.__module__ == numpy_compositions.__name__
-        and not n.startswith("_")
-    }
-    return matrices | named | composed
+    return matrices | named
 
 
 def _refused(who: str, why: str) -> TypeError:
@@ -59,18 +51,10 @@ def _into(result: Any, out: Any, who: str) -> Any:
     target = out[0] if isinstance(out, tuple) else out
     if target is None:
         return result
-    if result.shape != target.shape:
-        raise ShapeError(f"{who}: out must have shape {result.shape}, got {target.shape}")
-    if isinstance(target, np.ndarray):
-        np.copyto(target, result.to_numpy(), casting="same_kind")
-    elif np.can_cast(result.dtype.numpy, target.dtype.numpy, "same_kind"):
-        target.executor.copy(result, target)
-    else:
-        raise _refused(who, f"out is {target.dtype}, which cannot hold {result.dtype}")
-    return target
+    return into(result, target, who)
 
 
-def _settled(who: str, settings: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
+def _settled(who: str, settings: Mapping[str, Any], known: Collection[str]) -> dict[str, Any]:
     """The arguments that an operation knows; TypeError for others, unless they say what is done anyway."""
     usual = {"casting": "same_kind", "where": True, "order": "K", "subok": True, "keepdims": False}
     for name, setting in settings.items():
@@ -94,12 +78,14 @@ def of_ufunc(
     operands = [x.item() if isinstance(x, np.generic) else x for x in inputs]
     operands = [executor.tensor(x) if isinstance(x, (np.ndarray, list)) else x for x in operands]
     if folds is None:
-        settings = _settled(who, settings, {})
+        if settings.get("where", True) is not True:
+            settings["out"], out = out, None
+        settings = _settled(who, settings, FURTHER if out is None else {})
     else:
         by_place = dict(zip(("axis", "dtype"), operands[1:], strict=False))
         operands, settings = (
             operands[:1],
-            _settled(who, {"axis": 0} | by_place | settings, operation.attributes),
+            _settled(who, {"axis": 0} | by_place | settings, {*operation.attributes, *taken(operation)}),
         )
     if method == "outer":
         first, second = (x if isinstance(x, Strided) else executor.tensor(x) for x in operands)
@@ -134,14 +120,16 @@ def _arranged(
 
     NumPy's default is passed too: the counterpart may have another.
     """
-    own = getattr(counterpart, "signature", None) or inspect.signature(counterpart)
+    own = (getattr(counterpart, "signature", None) or inspect.signature(counterpart)).parameters
+    further = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in own.values())
+    known = {*own, *(FURTHER if further else taken(counterpart))}
     operands = len(getattr(counterpart, "operands", ()))
     positional: list[Any] = []
     rest: dict[str, Any] = {}
     for name, value in given.items():
         parameter, called = (
             signature.parameters[name],
-            name if name in own.parameters else ALSO.get(name, name),
+            name if name in own else ALSO.get(name, name),
         )
         if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
             positional += value
@@ -149,7 +137,7 @@ def _arranged(
             rest |= value
         elif value is np._NoValue:
             continue
-        elif called in own.parameters and parameter.default is not inspect.Parameter.empty:
+        elif called in known and parameter.default is not inspect.Parameter.empty:
             rest[called] = value
         elif parameter.default is inspect.Parameter.empty or (name in named and len(positional) < operands):
             positional.append(value)

@@ -23,8 +23,11 @@ def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
     return broadcast([integers(shape, "broadcast_shapes: a size") for shape in shapes], "broadcast_shapes")
 
 
-def meshgrid(*arrays: Any, indexing: str = "xy") -> list[Tensor]:
-    """The coordinates of a grid, from those along each axis; 'xy' exchanges the first two axes, 'ij' does not."""
+def meshgrid(*arrays: Any, indexing: str = "xy", sparse: bool = False) -> list[Tensor]:
+    """The coordinates of a grid, from those along each axis; 'xy' exchanges the first two axes, 'ij' does not.
+
+    With `sparse` each has its own axis only, and together they broadcast to the grid.
+    """
     if indexing not in ("xy", "ij"):
         raise ValueError(f"meshgrid: indexing must be 'xy' or 'ij', got {indexing!r}")
     tensors = [asarray(x) for x in arrays]
@@ -36,10 +39,11 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> list[Tensor]:
     shape = [1] * len(tensors)
     for t, place in zip(tensors, places, strict=True):
         shape[place] = t.size
-    return [
-        t.reshape([t.size if k == place else 1 for k in range(len(tensors))]).expand(shape)
+    lying = [
+        t.reshape([t.size if k == place else 1 for k in range(len(tensors))])
         for t, place in zip(tensors, places, strict=True)
     ]
+    return lying if sparse else [t.expand(shape) for t in lying]
 
 
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Tensor, ...]:

@@ -16,7 +16,9 @@ from hologram.foundation.errors import GradientError, ShapeError
 from hologram.foundation.frozen import frozen
 from hologram.frontend import tensor as tensors
 from hologram.frontend.gradient.cotangent import Cotangent
+from hologram.frontend.gradient.launches import launch, launched_again
 from hologram.frontend.gradient.tracked import Cell, Tracked, Variable
+from hologram.frontend.jit.launched import Launched
 from hologram.frontend.tensor import Tensor
 from hologram.frontend.tree import mapped
 from hologram.machine.layout import Layout
@@ -93,6 +95,8 @@ class Tape:
         self, engine: Engine, operation: Operation, operands: Sequence[Any], attributes: Mapping[str, Any]
     ) -> Any:
         """New tensors with an operation's results."""
+        if isinstance(operation, Launched):
+            return launched_again(self, engine, operation, operands)
         given = tensors.operands_of(engine, operation, operands)
         plain = [x.beneath if self.owns(x) else x for x in given]
         returned = self.below(tensors.evaluated, operation.name, engine, operation, plain, attributes)
@@ -113,14 +117,8 @@ class Tape:
 
     def copy(self, engine: Engine, source: Any, target: Any) -> None:
         """Writes a tensor into another, which has another value from now on."""
-        if not self.owns(target):
-            raise GradientError(
-                f"{self.who}: a tensor of shape {target.shape} that it closes over is written to; return the new value"
-            )
+        self.writable(target)
         cell, layout = target.buffer, target.layout
-        cell.check_writable(cell.is_argument, "return the new value instead")
-        if not layout.is_writable:
-            raise ShapeError(f"{self.who}: what is of an expanded view cannot be written to, got {layout}")
         shown = source.expand(layout.shape)
         whole = Tracked(cell, cell.tensor.layout)
         if layout.is_contiguous and layout.size == whole.size:
@@ -129,7 +127,32 @@ class Tape:
             new = self.apply(engine, overwrite, [whole, shown], {"part": layout})
         cell.tensor, cell.variable = new.buffer.tensor.reshape(whole.shape), new.buffer.variable
 
+    def writable(self, target: Any) -> None:
+        """Raises GradientError, ShapeError for a tensor that the function must not write to."""
+        if not self.owns(target):
+            raise GradientError(
+                f"{self.who}: a tensor of shape {target.shape} that it closes over is written to; return the new value"
+            )
+        cell, layout = target.buffer, target.layout
+        cell.check_writable(cell.is_argument, "return the new value instead")
+        if not layout.is_writable:
+            raise ShapeError(f"{self.who}: what is of an expanded view cannot be written to, got {layout}")
+
+    def replace(self, engine: Engine, target: Tracked, new: Tracked) -> None:
+        """Gives what a tensor shows another value, of its shape."""
+        cell, whole = target.buffer, target.buffer.tensor.layout
+        if target.layout.is_contiguous and target.size == whole.size:
+            cell.tensor, cell.variable = new.buffer.tensor.reshape(whole.shape), new.buffer.variable
+        else:
+            self.copy(engine, new, target)
+
     # Recording.
+
+    def note(
+        self, rule: Rule, sources: Mapping[str, tuple[Variable, Layout]], results: Sequence[Variable | None]
+    ) -> None:
+        """A step whose rule has what it reads, except cotangents."""
+        self.nodes.append(Node([rule], {}, sources, results))
 
     def owns(self, x: Any) -> bool:
         return isinstance(x, Tracked) and x.buffer.tape is self
@@ -229,5 +252,6 @@ FOLLOWED: dict[Request, Callable[..., Any]] = {
     tensors.make_constant: Tape.constant,
     tensors.evaluated: Tape.apply,
     Engine._copy_elements: Tape.copy,
+    Engine._launch: launch,
     detached: _detached,
 }

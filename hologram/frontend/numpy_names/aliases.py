@@ -16,6 +16,7 @@ ALIASES = {
     "around": "round",
     "bitwise_not": "bitwise_invert",
     "concatenate": "concat",
+    "conjugate": "conj",
     "fix": "trunc",
     "invert": "bitwise_invert",
     "left_shift": "bitwise_left_shift",

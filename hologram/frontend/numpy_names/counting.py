@@ -59,10 +59,10 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | N
         added = floating(beside(given, weights)[1], "bincount: weights")
         if added.shape != given.shape:
             raise ShapeError(f"bincount: as many weights are needed, got {given.shape} and {added.shape}")
-    return _counted(given.astype(dtypes.i64, copy=False), added, length)
+    return counted(given.astype(dtypes.i64, copy=False), added, length)
 
 
-def _counted(places: Tensor, added: Tensor, length: int) -> Tensor:
+def counted(places: Tensor, added: Tensor, length: int) -> Tensor:
     """Sums by place; what is negative or not below the length is left out."""
     inside = logic.logical_and(logic.greater_equal(places, 0), logic.less(places, length))
     kept = logic.where(inside, places, length)
@@ -79,7 +79,7 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Tensor:
     if edges.ndim != 1:
         raise ShapeError(f"digitize: bins must be a vector, got shape {edges.shape}")
     falling = False
-    if not _unknown(bins):
+    if not unknown(bins):
         numbers = on_host(bins, "digitize: bins")
         steps = np.diff(numbers)
         falling = bool(np.any(steps < 0))
@@ -91,75 +91,9 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Tensor:
     return edges.shape[0] - found
 
 
-def _unknown(x: Any) -> bool:
+def unknown(x: Any) -> bool:
     """Whether it is a tensor in a traced function, whose elements nobody knows yet."""
     return deferred() and isinstance(x, Tensor)
-
-
-def histogram(
-    a: Any, bins: Any = 10, range: Any = None, density: bool = False, weights: Any = None
-) -> tuple[Tensor, Tensor]:
-    """How many elements lie in each bin (i64), or the sums of their weights, and the edges of the bins.
-
-    `bins` is a number of equal bins over `range` (by default from the smallest element to the largest, which are waited
-    for), or the edges. The last bin has both of its edges. `density` divides by the sum and by the widths.
-    """
-    x = asarray(a)
-    flat = _counted_in(x)
-    edges = _edges(flat, bins, range)
-    last = edges.shape[0] - 1
-    place = searching.searchsorted(edges, flat, side="right") - 1
-    place = logic.where(logic.equal(flat, edges[last]), last - 1, place)
-    place = logic.where(logic.isnan(flat), -1, place)
-    if weights is None:
-        added: Any = x.executor.ones(flat.shape, dtypes.i64)
-    else:
-        added = beside(x, weights)[1]
-        if added.shape != x.shape:
-            raise ShapeError(f"histogram: weights of shape {x.shape} are needed, got {added.shape}")
-        added = floating(added, "histogram: weights").reshape(flat.size)
-    counts = _counted(place, added, last)
-    if density:
-        share = counts.astype(edges.dtype, copy=False)
-        counts = share / (edges[1:] - edges[:-1]) / reduce.sum_(share)
-    return counts, edges
-
-
-def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None) -> Tensor:
-    """The edges that histogram uses."""
-    return _edges(_counted_in(asarray(a)), bins, range)
-
-
-def _counted_in(x: Tensor) -> Tensor:
-    """The elements, flat, in the dtype that edges have: f32 of narrower floats, which have too few numbers."""
-    made = floating(x, "histogram")
-    return made.astype(made.dtype.computed, copy=False).reshape(x.size)
-
-
-def _edges(flat: Tensor, bins: Any, range: Any) -> Tensor:
-    if not isinstance(bins, (int, np.integer)):
-        if isinstance(bins, str):
-            raise ValueError(f"histogram: bins must be a number or edges, got {bins!r}")
-        edges = floating(beside(flat, bins)[1], "histogram: bins").astype(flat.dtype, copy=False)
-        if edges.ndim != 1 or edges.shape[0] < 2:
-            raise ShapeError(f"histogram: edges must be a vector of two at least, got shape {edges.shape}")
-        if not _unknown(bins) and np.any(np.diff(on_host(bins, "histogram: bins")) < 0):
-            raise ValueError("histogram: edges must rise throughout")
-        return edges
-    if bins < 1:
-        raise ValueError(f"histogram: at least one bin is needed, got {bins}")
-    if range is not None:
-        low, high = (float(x) for x in range)
-    elif flat.size:
-        low, high = float(reduce.min_(flat)), float(reduce.max_(flat))
-    else:
-        low, high = 0.0, 1.0
-    if not (np.isfinite(low) and np.isfinite(high)) or low > high:
-        raise ValueError(f"histogram: the range must be finite and rise, got ({low}, {high})")
-    if low == high:
-        low, high = low - 0.5, high + 0.5
-    dtype = flat.dtype if flat.dtype.name in ("f32", "f64") else dtypes.f32
-    return creation.linspace(flat.executor, low, high, int(bins) + 1, dtype=dtype.name)
 
 
 def interp(
@@ -222,7 +156,7 @@ def unique(
     x = asarray(ar)
     if axis is None:
         found = list(unique_all(x))
-        if equal_nan and x.dtype.is_float:
+        if equal_nan and x.dtype.is_inexact:
             found = _joined(found)
     else:
         found = _slices(x, normalize_axis(axis, x.ndim, "unique"))
@@ -274,14 +208,21 @@ def union1d(ar1: Any, ar2: Any) -> Tensor:
     return unique(movement.concat([a.reshape(a.size), b.reshape(b.size)]))
 
 
-def intersect1d(ar1: Any, ar2: Any) -> Tensor:
-    """The distinct elements that both have, in order."""
+def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False) -> Any:
+    """The distinct elements that both have, in order; beside them, as asked, where each occurs first in either (i64).
+
+    `assume_unique` says that elements are distinct already, which nothing depends on.
+    """
     a, b = beside(ar1, ar2)
-    values = unique(a)
-    return values[searching.isin(values, unique(b))]
+    values, first = unique(a, return_index=True)
+    others, then = unique(b, return_index=True)
+    both = searching.isin(values, others)
+    if not return_indices:
+        return values[both]
+    return values[both], first[both], then[searching.isin(others, values)]
 
 
-def setdiff1d(ar1: Any, ar2: Any) -> Tensor:
+def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Tensor:
     """The distinct elements of the first that the second has not, in order."""
     a, b = beside(ar1, ar2)
     values = unique(a)

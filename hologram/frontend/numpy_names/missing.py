@@ -9,7 +9,6 @@ from hologram.foundation.errors import ShapeError
 from hologram.frontend.array_api.creation import asarray
 from hologram.frontend.tensor import Tensor
 from hologram.opset import complex_numbers, logic, reduce, scan
-from hologram.opset import math as arithmetic
 from hologram.runtime.dispatch import deferred
 
 
@@ -24,63 +23,61 @@ def _there(a: Any) -> Tensor:
     return logic.logical_not(logic.isnan(x)) if x.dtype.is_inexact else logic.equal(x, x)
 
 
-def nansum(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = False) -> Tensor:
-    """The sum of what is not NaN; 0 of nothing."""
-    return reduce.sum_(_filled(a, 0.0), axis=axis, keepdims=keepdims, dtype=dtype)
+def nansum(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = False, **further: Any) -> Tensor:
+    """The sum of what is not NaN; 0 of nothing. `initial`, `where` and `out` are those of sum, here and below."""
+    return reduce.sum_(_filled(a, 0.0), axis=axis, keepdims=keepdims, dtype=dtype, **further)
 
 
-def nanprod(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = False) -> Tensor:
+def nanprod(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = False, **further: Any) -> Tensor:
     """The product of what is not NaN; 1 of nothing."""
-    return reduce.prod(_filled(a, 1.0), axis=axis, keepdims=keepdims, dtype=dtype)
+    return reduce.prod(_filled(a, 1.0), axis=axis, keepdims=keepdims, dtype=dtype, **further)
 
 
-def nanmax(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
+def nanmax(a: Any, axis: Any = None, *, keepdims: bool = False, **further: Any) -> Tensor:
     """The largest element that is not NaN; NaN where all are."""
-    return _extreme(reduce.max_, a, -math.inf, axis, keepdims)
+    return _extreme(reduce.max_, a, -math.inf, axis, keepdims, further)
 
 
-def nanmin(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
+def nanmin(a: Any, axis: Any = None, *, keepdims: bool = False, **further: Any) -> Tensor:
     """The smallest element that is not NaN; NaN where all are."""
-    return _extreme(reduce.min_, a, math.inf, axis, keepdims)
+    return _extreme(reduce.min_, a, math.inf, axis, keepdims, further)
 
 
-def _extreme(fold: Any, a: Any, bound: float, axis: Any, keepdims: bool) -> Tensor:
+def _extreme(fold: Any, a: Any, bound: float, axis: Any, keepdims: bool, further: dict[str, Any]) -> Tensor:
     x = asarray(a)
-    found = fold(_filled(x, bound), axis=axis, keepdims=keepdims)
-    if not x.dtype.is_float:
+    found = fold(_filled(x, bound), axis=axis, keepdims=keepdims, **further)
+    if not x.dtype.is_float or further.get("initial") is not None:
         return found
     return logic.where(reduce.any_(_there(x), axis=axis, keepdims=keepdims), found, math.nan)
 
 
-def nanmean(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
+def nanmean(a: Any, axis: Any = None, dtype: Any = None, *, keepdims: bool = False, where: Any = True,
+            **further: Any) -> Tensor:  # fmt: skip
     """The mean of what is not NaN; NaN where all are."""
-    x = asarray(a)
-    if not x.dtype.is_inexact:
-        return reduce.mean(x, axis=axis, keepdims=keepdims)
-    count = reduce.sum_(_there(x), axis=axis, keepdims=keepdims)
-    return reduce.sum_(_filled(x, 0.0), axis=axis, keepdims=keepdims) / count.astype(x.dtype.part)
+    chosen = _chosen(a, where)
+    return reduce.mean(asarray(a), axis=axis, keepdims=keepdims, where=chosen, dtype=dtype, **further)
 
 
-def nanvar(a: Any, axis: Any = None, ddof: float = 0, *, keepdims: bool = False) -> Tensor:
+def nanvar(a: Any, axis: Any = None, dtype: Any = None, ddof: float = 0, *, keepdims: bool = False,
+           where: Any = True, correction: float | None = None, **further: Any) -> Tensor:  # fmt: skip
     """The variance of what is not NaN; NaN where no more than `ddof` are left."""
-    x = asarray(a)
-    if not x.dtype.is_inexact:
-        return reduce.var(x, axis=axis, correction=float(ddof), keepdims=keepdims)
-    there = _there(x)
-    deviation = logic.where(there, x - nanmean(x, axis, keepdims=True), 0.0)
-    count = reduce.sum_(there, axis=axis, keepdims=keepdims).astype(x.dtype.part) - float(ddof)
-    squares = reduce.sum_(_squared(deviation), axis=axis, keepdims=keepdims)
-    return squares / logic.where(logic.greater(count, 0.0), count, math.nan)
+    asked = {"axis": axis, "keepdims": keepdims, "dtype": dtype, "where": _chosen(a, where), **further}
+    return reduce.var(asarray(a), correction=float(ddof if correction is None else correction), **asked)
 
 
-def _squared(x: Tensor) -> Tensor:
-    """The squares of magnitudes."""
-    return x.real * x.real + x.imag * x.imag if x.dtype.is_complex else x * x
-
-
-def nanstd(a: Any, axis: Any = None, ddof: float = 0, *, keepdims: bool = False) -> Tensor:
+def nanstd(a: Any, axis: Any = None, dtype: Any = None, ddof: float = 0, *, keepdims: bool = False,
+           where: Any = True, correction: float | None = None, **further: Any) -> Tensor:  # fmt: skip
     """The standard deviation of what is not NaN: the root of nanvar."""
-    return arithmetic.sqrt(nanvar(a, axis, ddof, keepdims=keepdims))
+    asked = {"axis": axis, "keepdims": keepdims, "dtype": dtype, "where": _chosen(a, where), **further}
+    return reduce.std(asarray(a), correction=float(ddof if correction is None else correction), **asked)
+
+
+def _chosen(a: Any, where: Any) -> Any:
+    """Which elements count: those that are not NaN, among those that are asked for."""
+    if not asarray(a).dtype.is_inexact:
+        return where
+    there = _there(a)
+    return there if where is True else logic.logical_and(there, where)
 
 
 def nanargmax(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
@@ -104,18 +101,19 @@ def _position(fold: Any, a: Any, bound: float, axis: Any, keepdims: bool, who: s
     return found
 
 
-def nancumsum(a: Any, axis: int | None = None) -> Tensor:
+def nancumsum(a: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
     """Sums so far, where NaN counts as 0."""
-    return _running(scan.cumsum, _filled(a, 0.0), axis)
+    return _running(scan.cumsum, _filled(a, 0.0), axis, dtype)
 
 
-def nancumprod(a: Any, axis: int | None = None) -> Tensor:
+def nancumprod(a: Any, axis: int | None = None, dtype: Any = None) -> Tensor:
     """Products so far, where NaN counts as 1."""
-    return _running(scan.cumprod, _filled(a, 1.0), axis)
+    return _running(scan.cumprod, _filled(a, 1.0), axis, dtype)
 
 
-def _running(fold: Any, x: Tensor, axis: int | None) -> Tensor:
-    return fold(x.reshape(x.size), axis=0) if axis is None else fold(x, axis=axis)
+def _running(fold: Any, x: Tensor, axis: int | None, dtype: Any) -> Tensor:
+    flat = x.reshape(x.size) if axis is None else x
+    return fold(flat, axis=0 if axis is None else axis, dtype=dtype)
 
 
 def nan_to_num(

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hologram.foundation.dtypes import f32
+from hologram.foundation.dtypes import DType, f32, f64
 from hologram.foundation.errors import TraceError, UnsupportedDType
 from hologram.frontend.array_api.creation import asarray
 from hologram.frontend.tensor import Tensor
@@ -15,19 +15,22 @@ from hologram.runtime.dispatch import deferred
 
 
 def beside(*arrays: Any) -> list[Tensor]:
-    """All of them as tensors, where the first tensor among them is; Python's floats take its dtype if it has floats."""
+    """All of them as tensors, where the first tensor among them is.
+
+    Python's floats take its dtype if it has floats, integers if it has numbers.
+    """
     known = next((x for x in arrays if isinstance(x, Tensor)), None)
     if known is None:
         return [asarray(x) for x in arrays]
-    dtype = known.dtype if known.dtype.is_float else None
-    return [
-        x
-        if isinstance(x, Tensor)
-        else known.executor.tensor(
-            x, dtype if isinstance(x, float) and not isinstance(x, np.generic) else None
-        )
-        for x in arrays
-    ]
+    return [x if isinstance(x, Tensor) else known.executor.tensor(x, _weak(x, known.dtype)) for x in arrays]
+
+
+def _weak(x: Any, dtype: DType) -> DType | None:
+    """The dtype that a number takes beside another; None where it keeps its own."""
+    if isinstance(x, (bool, np.generic)):
+        return None
+    fits = dtype.is_float if isinstance(x, float) else isinstance(x, int) and dtype.kind != "bool"
+    return dtype if fits else None
 
 
 def floating(x: Any, who: str) -> Tensor:
@@ -42,6 +45,11 @@ def inexact(x: Any) -> Tensor:
     """A tensor of floats or of complex numbers: of integers and bools f32."""
     made = asarray(x)
     return made if made.dtype.is_inexact else made.astype(f32)
+
+
+def exact(x: Tensor) -> DType:
+    """The widest floats of its device, where whole numbers and shares are counted."""
+    return f64 if f64 in x.executor.limits.dtypes else f32
 
 
 def rows(x: Tensor, axis: Any, who: str) -> tuple[Tensor, tuple[int, ...]]:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from hologram.frontend.array_api.creation import asarray
+from hologram.foundation.errors import ShapeError
 from hologram.frontend.linear_algebra import products
 from hologram.frontend.numpy_names.operands import beside
 from hologram.frontend.numpy_names.shapes import ravel
 from hologram.frontend.tensor import Tensor
-from hologram.opset import contraction, logic, matmul
-from hologram.opset import math as arithmetic
+from hologram.machine.axes import broadcast
+from hologram.opset import arrange, contraction, logic, matmul
 from hologram.opset.complex_numbers import conjugated
-
-DEGREE = 0.017453292519943295
 
 
 def outer(a: Any, b: Any) -> Tensor:
@@ -41,25 +39,35 @@ def kron(a: Any, b: Any) -> Tensor:
     return products.kron(a, b)
 
 
-def cross(a: Any, b: Any, axis: int | None = None) -> Tensor:
-    """The vector products along an axis of size 3, by default the last; see hg.linalg.cross."""
-    return products.cross(a, b, axis=-1 if axis is None else axis)
+def cross(
+    a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
+) -> Tensor:
+    """The vector products along an axis of size 3, by default the last; see hg.linalg.cross.
+
+    The axis of the first, of the second and of the result, unless `axis` is that of all.
+    """
+    if axis is not None:
+        return products.cross(a, b, axis=axis)
+    x, y = beside(a, b)
+    if (axisa, axisb, axisc) == (-1, -1, -1):
+        return products.cross(x, y, axis=-1)
+    x, y = (
+        arrange.moveaxis(x, source=axisa, destination=-1),
+        arrange.moveaxis(y, source=axisb, destination=-1),
+    )
+    return arrange.moveaxis(products.cross(x, y, axis=-1), source=-1, destination=axisc)
 
 
-def deg2rad(x: Any) -> Tensor:
-    """Degrees as radians."""
-    return asarray(x) * DEGREE
-
-
-def rad2deg(x: Any) -> Tensor:
-    """Radians as degrees."""
-    return asarray(x) * (1 / DEGREE)
-
-
-def divmod(x1: Any, x2: Any) -> tuple[Tensor, Tensor]:
-    """The floored quotient and the remainder."""
+def matvec(x1: Any, x2: Any) -> Tensor:
+    """Products of matrices (..., m, n) with vectors (..., n)."""
     x, y = beside(x1, x2)
-    return arithmetic.floor_divide(x, y), arithmetic.remainder(x, y)
+    return matmul.matvec(x, y) if x.ndim == 2 and y.ndim == 1 else matmul.matmul(x, y[..., None])[..., 0]
+
+
+def vecmat(x1: Any, x2: Any) -> Tensor:
+    """Products of vectors (..., m), conjugated, with matrices (..., m, n)."""
+    x, y = beside(x1, x2)
+    return matmul.matmul(conjugated(x)[..., None, :], y)[..., 0, :]
 
 
 def isclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
@@ -78,6 +86,16 @@ def isclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: b
 def allclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
     """Whether isclose holds for all elements; waits."""
     return bool(isclose(a, b, rtol, atol, equal_nan).all().item())
+
+
+def array_equiv(a1: Any, a2: Any) -> bool:
+    """Whether the elements are equal where the shapes broadcast, and they do; waits."""
+    x, y = beside(a1, a2)
+    try:
+        broadcast([x.shape, y.shape], "array_equiv")
+    except ShapeError:
+        return False
+    return bool(logic.equal(x, y).all().item())
 
 
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> bool:

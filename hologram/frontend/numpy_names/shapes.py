@@ -17,18 +17,26 @@ from hologram.frontend.linear_algebra import products
 from hologram.frontend.numpy_names.operands import beside
 from hologram.frontend.tensor import Tensor
 from hologram.machine.axes import integers, normalize_axis, whole
-from hologram.opset import arrange, creation, logic, movement, padding, power
-from hologram.opset import math as arithmetic
+from hologram.opset import arrange, creation, logic, movement, padding
 
 
-def array(object: Any, dtype: Any = None, *, copy: bool | None = True, device: Any = None) -> Tensor:
-    """A tensor of an array, numbers or nested lists, of its own memory unless `copy` is false; see hg.asarray."""
-    return asarray(object, dtype=dtype, device=device, copy=copy)
+def array(
+    object: Any, dtype: Any = None, *, copy: bool | None = True, ndmin: int = 0, device: Any = None
+) -> Tensor:
+    """A tensor of an array, numbers or nested lists, of its own memory unless `copy` is false; see hg.asarray.
+
+    Axes of size 1 are put in front where it has fewer than `ndmin`.
+    """
+    made = asarray(object, dtype=dtype, device=device, copy=copy)
+    return made.reshape((1,) * (ndmin - made.ndim) + made.shape) if made.ndim < ndmin else made
 
 
-def ravel(a: Any) -> Tensor:
-    """The elements in row-major order along one axis: a view where that can be."""
+def ravel(a: Any, order: str = "C") -> Tensor:
+    """The elements in row-major order ("C") along one axis, or by columns ("F"): a view where that can be."""
     x = asarray(a)
+    if order not in ("C", "F", "A", "K"):
+        raise ValueError(f"ravel: order must be C, F, A or K, got {order!r}")
+    x = x.permute(tuple(reversed(fixed_range(x.ndim)))) if order == "F" else x
     return x.reshape(x.size)
 
 
@@ -220,21 +228,3 @@ def iscomplexobj(x: Any) -> bool:
 def isrealobj(x: Any) -> bool:
     """Whether the dtype is not complex."""
     return not iscomplexobj(x)
-
-
-def logspace(start: float, stop: float, num: int = 50, endpoint: bool = True, base: float = 10.0, *,
-             dtype: Any = None, device: Any = None) -> Tensor:  # fmt: skip
-    """base to the powers that linspace gives."""
-    powers = creation.linspace(device=device, start=start, stop=stop, num=num, endpoint=endpoint, dtype=dtype)
-    return power.pow_(powers * 0 + float(base), powers)
-
-
-def geomspace(start: float, stop: float, num: int = 50, endpoint: bool = True, *,
-              dtype: Any = None, device: Any = None) -> Tensor:  # fmt: skip
-    """Numbers with equal quotients from start to stop, both not 0 and of one sign."""
-    if not start * stop > 0:
-        raise ValueError(f"geomspace: two numbers of one sign are needed, got {start} and {stop}")
-    sign = -1.0 if start < 0 else 1.0
-    low, high = math.log(abs(start)), math.log(abs(stop))
-    powers = creation.linspace(device=device, start=low, stop=high, num=num, endpoint=endpoint, dtype=dtype)
-    return sign * arithmetic.exp(powers)

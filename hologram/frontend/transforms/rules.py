@@ -211,6 +211,15 @@ def _convolution(case: Case) -> Any:
     return made.permute([1, 0, *range(2, made.ndim)])
 
 
+def _with_tables(case: Case) -> Any:
+    """An operation on its first operand alone, whose others are tables."""
+    if any(case.flags[1:]):
+        return None
+    axis = case.attributes.get("axis")
+    moved = {} if axis is None else {"axis": _further(axis, case.ndim(0))}
+    return case.apply([case.repeated(0), *case.operands[1:]], **moved)
+
+
 def _overwrite(case: Case) -> Any:
     """The part of every example, in all of them."""
     part, whole = case.attributes["part"], case.repeated(0)
@@ -229,6 +238,7 @@ RULES: Mapping[str, Applied] = {
     "argmax": _flat,
     "overwrite": _overwrite,
     **dict.fromkeys(("tril", "triu"), _behind),
+    **dict.fromkeys(("transform", "chirp_transform", "real_transform", "real_inverse"), _with_tables),
     **dict.fromkeys(("conv1d", "conv2d"), _convolution),
     **dict.fromkeys(("max_pool1d", "max_pool2d", "avg_pool1d", "avg_pool2d"), _merged),
 }

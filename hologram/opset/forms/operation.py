@@ -22,6 +22,7 @@ from hologram.machine.plan import Plan, Target
 from hologram.opset.forms.accuracy import Loss
 from hologram.opset.forms.applicable import answers, outranks
 from hologram.opset.forms.default import Default
+from hologram.opset.forms.further import FURTHER, further
 from hologram.opset.forms.public import PublicSignature, PublicText
 
 Input = Layout | Number  # what an operation sees of an operand: a tensor's layout or a Python number
@@ -46,7 +47,8 @@ ATEN_WORDS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-ALSO = {"ddof": "correction"}  # what NumPy calls an attribute, as keywords of any operation that has it
+# What NumPy calls an argument, as keywords of any operation that has it.
+ALSO = {"ddof": "correction", "a_min": "min", "a_max": "max"}
 
 
 @frozen
@@ -90,6 +92,8 @@ class Operation:
     # The same in terms of smaller operations, which a compiler then fuses as it sees fit; for operations that fuse some
     # themselves: `parts(operation, *operands, **attributes)`. It gives None where nothing is left to take apart.
     parts: Callable[..., Any] | None = None
+    # What computes with NumPy's further arguments: `further(operation, operands, attributes, **given)`; see further.py.
+    further: Callable[..., Any] | None = None
     out_names: tuple[str, ...] = ()  # names of the out-parameter form, where not the operation's own
     methods: bool = True  # whether Tensor has it as a method
     derivation: Any = (
@@ -310,6 +314,11 @@ class Operation:
         return frozenset(n for n, d in self.attributes.items() if d is inspect.Parameter.empty)
 
     @cached_property
+    def _own(self) -> frozenset[str]:
+        """The names of its arguments."""
+        return frozenset((*self.operands, *self.attributes))
+
+    @cached_property
     def common(self) -> tuple[int, dict[str, Any]]:
         """How many arguments are operands and all that it needs, and the attributes then; -1 where `bind` must look."""
         looks = self._required or not self.operands or type(self).bind is not Operation.bind
@@ -324,6 +333,8 @@ class Operation:
         count, attributes = self.common
         operands = args
         if kwargs or len(args) != count:
+            if not FURTHER.isdisjoint(kwargs) and not FURTHER.isdisjoint(kwargs.keys() - self._own):
+                return further(self, args, kwargs)
             if not self.operands:
                 device = kwargs.pop("device", None)
                 if args and hasattr(args[0], "apply"):

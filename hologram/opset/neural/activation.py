@@ -128,8 +128,9 @@ def _silu_gradient(cotangent, x):
     return cotangent * s * (1.0 + x * (1.0 - s))
 
 
-@elementwise(types=types.floating, reference=lambda x: x * _sigmoid_reference(x), samples=unary(-20, 20, special=False),
-             ulp=5, aten=("silu",), looser=(QUOTIENT,), gradient={"x": _silu_gradient})  # fmt: skip
+@elementwise(types=types.floating, dtypes=INEXACT, reference=lambda x: x * _sigmoid_reference(x),
+             samples=unary(-20, 20, special=False), ulp=5, parts_ulp=32, aten=("silu",), looser=(QUOTIENT,),
+             gradient={"x": holomorphic(_silu_gradient)})  # fmt: skip
 def silu(x):
     """x / (1 + exp(-x))."""
     return x * sigmoid(x)

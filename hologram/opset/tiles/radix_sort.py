@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from hologram.atlas import complex_parts
 from hologram.atlas.builder import Builder, Value, select
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, Program
@@ -54,6 +55,21 @@ def key_of(x: Value, dtype: DType, descending: bool, signs: bool = False) -> Val
     else:
         key = x.to(wide)
     return key ^ _mask(dtype) if descending else key
+
+
+def complex_key(z: Value, dtype: DType, descending: bool, high: bool) -> Value:
+    """The low or the high word of a complex number's key, each a key of its parts' dtype.
+
+    As in NumPy: by the real part, then by the imaginary one; after them what has a NaN for the imaginary part alone, by
+    the real part; then what has one for the real part alone, by the imaginary one; then both.
+    """
+    part = dtype.part
+    across, up = (key_of(x, part, False) for x in (complex_parts.real(z), complex_parts.imag(z)))
+    top = 1 << (part.bits - 1)
+    missing = 2 * top - 1  # the key of NaN
+    alone = (up == missing) & (across != missing)
+    key = select(alone, (part.infinity ^ top) + 1, across) if high else select(alone, across, up)
+    return key ^ _mask(part) if descending else key
 
 
 def _mask(dtype: DType) -> int:
@@ -109,6 +125,20 @@ def key_program(x: Address, descending: bool, signs: bool = False) -> Program:
     value = Operand(b, "x", x, Access.READ, x.dtype.computed).at(*at)
     keys = b.buffer("keys", key_dtype(x.dtype), Access.WRITE)
     b.store(keys, b.position(Opcode.LANE), key_of(value, x.dtype, descending, signs))
+    return b.build()
+
+
+@lru_cache(maxsize=256)
+def complex_key_program(x: Address, descending: bool, high: bool) -> Program:
+    """keys (rows..., n) of complex x, contiguous: the low words as x lies, the high ones at order (rows..., n)."""
+    rank = len(x.steps)
+    b = Builder(f"atlas_sort_{'high' if high else 'low'}_keys_{x.dtype}", rank=rank)
+    *outer, i = (b.coordinate(axis) for axis in range(rank))
+    source = Operand(b, "x", x, Access.READ, x.dtype)
+    lane = b.position(Opcode.LANE)
+    place = b.load(b.buffer("order", u32, Access.READ), lane).to(index) if high else i
+    keys = b.buffer("keys", key_dtype(x.dtype.part), Access.WRITE)
+    b.store(keys, lane, complex_key(source.at(*outer, place), x.dtype, descending, high))
     return b.build()
 
 

@@ -22,8 +22,30 @@ FEW = 16  # likewise where a device has code of its own
 
 def order_steps(steps: Steps, x: Place, descending: bool, target: Target) -> Place:
     """Appends the stable order of every row of x (outer..., n); gives it as u32 of that shape."""
+    if x.layout.dtype.is_complex:
+        return _complex_order_steps(steps, x, descending, target)
     order = order_of_keys(steps, key_steps(steps, x, descending), x.layout.dtype, target)
     return Place(order.position, Layout.contiguous(u32, x.layout.shape))
+
+
+def _complex_order_steps(steps: Steps, x: Place, descending: bool, target: Target) -> Place:
+    """By the low words of keys, then by the high ones in that order: both orders are stable."""
+    *outer, n = x.layout.shape
+    rows, dtype = (math.prod(outer), n), x.layout.dtype
+    address, numbers = Address.of(x.layout), numbers_of(("x",), (x.layout,), {})
+    orders: list[Place] = []
+    for high in (False, True):
+        keys = steps.place(radix_sort.key_dtype(dtype.part), rows)
+        program = radix_sort.complex_key_program(address, descending, high)
+        places = [x, *orders, keys]
+        making = step_of(program, range(len(places)), numbers, x.layout.shape)
+        steps.add(making, [p.position for p in places])
+        orders.append(order_of_keys(steps, keys, dtype.part, target))
+    first, then = orders
+    order = steps.place(u32, x.layout.shape)
+    flat = Place(order.position, Layout.contiguous(u32, rows))
+    pick_steps(steps, Place(first.position, flat.layout), Place(then.position, flat.layout), flat)
+    return order
 
 
 def key_steps(steps: Steps, x: Place, descending: bool, signs: bool = False) -> Place:
@@ -83,7 +105,7 @@ def _own_steps(
 def value_steps(steps: Steps, x: Place, out: Place, descending: bool, target: Target) -> bool:
     """Appends out = the elements of x (outer..., n) in order, without their positions; False where that is no way."""
     dtype = x.layout.dtype
-    if x.layout.shape[-1] <= FEW or not target.limits.own_orders:
+    if x.layout.shape[-1] <= FEW or dtype.is_complex or not target.limits.own_orders:
         return False
     keys = key_steps(steps, x, descending, signs=True)
     zeros = radix_sort.zero_keys(dtype, descending)

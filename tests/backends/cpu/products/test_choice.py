@@ -26,7 +26,7 @@ def bits(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int
     library: Any = loaded_library()
     if library is None and request.param:
         pytest.skip("NumPy's BLAS is not an OpenBLAS that can be called here")
-    found = replace(library, vector_bits=request.param) if request.param else None
+    found: Any = replace(library, vector_bits=request.param) if request.param else None  # type: ignore[type-var]
     monkeypatch.setattr(choice, "loaded_library", lambda: found)
     monkeypatch.setattr(sys, "platform", "linux")
     return request.param

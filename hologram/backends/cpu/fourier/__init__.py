@@ -1,0 +1,1 @@
+"""Discrete Fourier transforms as code of the CPU's own."""

@@ -1,0 +1,176 @@
+"""NumPy's functions of single elements that are a few operations."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from hologram.foundation.errors import UnsupportedDType
+from hologram.foundation.sizes import fixed_range
+from hologram.frontend.array_api.creation import asarray
+from hologram.frontend.numpy_names.operands import beside, floating, inexact
+from hologram.frontend.tensor import Tensor
+from hologram.machine.axes import normalize_axis
+from hologram.opset import functions, logic, movement, power, rounding, scan
+from hologram.opset import math as arithmetic
+
+DEGREE = math.pi / 180
+
+
+def deg2rad(x: Any) -> Tensor:
+    """Degrees as radians."""
+    return floating(x, "deg2rad") * DEGREE
+
+
+def rad2deg(x: Any) -> Tensor:
+    """Radians as degrees."""
+    return floating(x, "rad2deg") * (1 / DEGREE)
+
+
+def radians(x: Any) -> Tensor:
+    """Degrees as radians."""
+    return deg2rad(x)
+
+
+def degrees(x: Any) -> Tensor:
+    """Radians as degrees."""
+    return rad2deg(x)
+
+
+def divmod(x1: Any, x2: Any) -> tuple[Tensor, Tensor]:
+    """The floored quotient and the remainder."""
+    x, y = beside(x1, x2)
+    return arithmetic.floor_divide(x, y), arithmetic.remainder(x, y)
+
+
+def fabs(x: Any) -> Tensor:
+    """Magnitudes as floats."""
+    return arithmetic.abs_(floating(x, "fabs"))
+
+
+def cbrt(x: Any) -> Tensor:
+    """Cube roots, of numbers below 0 as well; within 2 ULP."""
+    made = floating(x, "cbrt")
+    wide = made.astype(made.dtype.computed, copy=False)
+    size = arithmetic.abs_(wide)
+    plain = logic.logical_and(logic.isfinite(size), logic.not_equal(size, 0))
+    inner = logic.where(plain, size, 1.0)
+    root = power.pow_(inner, 1 / 3)
+    root = root - (root - inner / (root * root)) / 3  # one step of Newton's
+    return functions.copysign(logic.where(plain, root, size), wide).astype(made.dtype, copy=False)
+
+
+def sinc(x: Any) -> Tensor:
+    """sin(pi x) / (pi x), and 1 at 0."""
+    made = inexact(x)
+    there = logic.not_equal(made, 0)
+    turned = logic.where(there, made, 1.0) * math.pi
+    return logic.where(there, arithmetic.sin(turned) / turned, 1.0)
+
+
+def heaviside(x1: Any, x2: Any) -> Tensor:
+    """0 below 0, 1 above, at 0 the second number; NaN of NaN."""
+    x, y = (floating(t, "heaviside") for t in beside(floating(x1, "heaviside"), x2))
+    step = logic.where(logic.equal(x, 0), y, logic.where(logic.less(x, 0), 0.0, 1.0).astype(x.dtype))
+    return logic.where(logic.isnan(x), math.nan, step)
+
+
+def logaddexp2(x1: Any, x2: Any) -> Tensor:
+    """log2(2^x1 + 2^x2), without overflow."""
+    x, y = (floating(t, "logaddexp2") for t in beside(floating(x1, "logaddexp2"), x2))
+    return functions.logaddexp(x * math.log(2), y * math.log(2)) * (1 / math.log(2))
+
+
+def float_power(x1: Any, x2: Any) -> Tensor:
+    """Powers in floats, so that integers may have negative exponents."""
+    x, y = (inexact(t) for t in beside(inexact(x1), x2))
+    return power.pow_(x, y)
+
+
+def ldexp(x1: Any, x2: Any) -> Tensor:
+    """x1 times 2 to the integer x2."""
+    x, n = beside(x1, x2)
+    if not n.dtype.is_integer:
+        raise UnsupportedDType(f"ldexp: integer exponents are needed, got {n.dtype}")
+    x = floating(x, "ldexp")
+    for share in (n // 2, n - n // 2):  # each in the range of a float where the result is
+        x = x * arithmetic.exp2(share.astype(x.dtype))
+    return x
+
+
+def modf(x: Any) -> tuple[Tensor, Tensor]:
+    """The fractional part and the whole part, both with the sign of x."""
+    made = floating(x, "modf")
+    whole = rounding.trunc(made)
+    part = logic.where(logic.isinf(made), 0.0, made - whole)
+    return functions.copysign(part, made), whole
+
+
+def spacing(x: Any) -> Tensor:
+    """The distance to the next number away from 0, with the sign of x."""
+    made = floating(x, "spacing")
+    size = arithmetic.abs_(made)
+    beyond = functions.nextafter(size, math.inf) - size
+    return functions.copysign(logic.where(logic.isfinite(made), beyond, math.nan), made)
+
+
+def isposinf(x: Any) -> Tensor:
+    """Whether it is infinity."""
+    return logic.equal(floating(x, "isposinf"), math.inf)
+
+
+def isneginf(x: Any) -> Tensor:
+    """Whether it is -infinity."""
+    return logic.equal(floating(x, "isneginf"), -math.inf)
+
+
+def isreal(x: Any) -> Tensor:
+    """Whether the imaginary part is 0."""
+    made = asarray(x)
+    return logic.equal(made.imag, 0) if made.dtype.is_complex else made.executor.ones(made.shape, "bool")
+
+
+def iscomplex(x: Any) -> Tensor:
+    """Whether the imaginary part is not 0."""
+    made = asarray(x)
+    return logic.not_equal(made.imag, 0) if made.dtype.is_complex else made.executor.zeros(made.shape, "bool")
+
+
+def bitwise_count(x: Any) -> Tensor:
+    """How many bits of the magnitude are 1 (u8)."""
+    made = asarray(x)
+    if made.dtype.kind == "bool":
+        return made.astype("u8")
+    if not made.dtype.is_integer:
+        raise UnsupportedDType(f"bitwise_count: integers are needed, got {made.dtype}")
+    wide = made if made.dtype.bits == 64 else made.astype("i64")
+    bits = (arithmetic.abs_(wide) if wide.dtype.is_signed else wide).astype("u64")
+    for shift, mask in ((1, 0x5555555555555555), (2, 0x3333333333333333), (4, 0x0F0F0F0F0F0F0F0F)):
+        bits = (bits & mask) + ((bits >> shift) & mask)
+    for shift in (8, 16, 32):
+        bits = bits + (bits >> shift)
+    return (bits & 0x7F).astype("u8")
+
+
+def unwrap(p: Any, discont: float | None = None, axis: int = -1, *, period: float = 2 * math.pi) -> Tensor:
+    """Steps along an axis that are larger than `discont`, half a period by default, made smaller by whole periods."""
+    made = floating(p, "unwrap")
+    k = normalize_axis(axis, made.ndim, "unwrap")
+    steps = made.slice(k, 1, None) - made.slice(k, None, -1)
+    half = period / 2
+    small = arithmetic.remainder(steps + half, period) - half
+    small = logic.where(logic.logical_and(logic.equal(small, -half), logic.greater(steps, 0)), half, small)
+    least = half if discont is None else max(discont, half)
+    change = logic.where(logic.less(arithmetic.abs_(steps), least), 0.0, small - steps)
+    return movement.concat(
+        [made.slice(k, 0, 1), made.slice(k, 1, None) + scan.cumsum(change, axis=k)], axis=k
+    )
+
+
+def polyval(p: Any, x: Any) -> Tensor:
+    """The polynomial of these coefficients, the highest power's first, at x."""
+    coefficients, at = beside(p, x)
+    value = at * 0
+    for k in fixed_range(coefficients.shape[0]):
+        value = value * at + coefficients[k]
+    return value

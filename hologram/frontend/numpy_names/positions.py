@@ -1,0 +1,161 @@
+"""Positions and grids of them, orders by several keys, and elements by where they are: NumPy's functions of those."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hologram.foundation import dtypes
+from hologram.foundation.errors import ShapeError
+from hologram.foundation.sizes import fixed_range
+from hologram.frontend.array_api.creation import asarray
+from hologram.frontend.default import executor_of
+from hologram.frontend.indexing import flat_nonzero
+from hologram.frontend.numpy_names.operands import beside
+from hologram.frontend.tensor import Tensor
+from hologram.machine.axes import broadcast, integers, normalize_axis
+from hologram.opset import creation, indexing, logic, movement, sort
+
+
+def indices(dimensions: Sequence[int], dtype: Any = int, sparse: bool = False, *, device: Any = None) -> Any:
+    """The coordinates of a grid: one tensor (n, ...) of all n axes, or, with `sparse`, a tuple that broadcasts."""
+    shape = integers(tuple(dimensions), "indices: a size")
+    kind = dtypes.dtype(dtype)
+    made = [
+        creation.arange(executor_of(device), n, dtype=kind.name).reshape(
+            [-1 if a == k else 1 for a in fixed_range(len(shape))]
+        )
+        for k, n in enumerate(shape)
+    ]
+    if sparse:
+        return tuple(made)
+    if not made:
+        return executor_of(device).empty((0,), kind)
+    return movement.stack([x.expand(shape) for x in made], axis=0)
+
+
+def _triangle(mask: np.ndarray, device: Any) -> tuple[Tensor, ...]:
+    executor = executor_of(device)
+    return tuple(executor.tensor(places) for places in np.nonzero(mask))
+
+
+def tril_indices(n: int, k: int = 0, m: int | None = None, *, device: Any = None) -> tuple[Tensor, ...]:
+    """The rows and columns (i64) of an (n, m) matrix on and below its diagonal k."""
+    return _triangle(np.tri(n, m, k=k, dtype=bool), device)
+
+
+def triu_indices(n: int, k: int = 0, m: int | None = None, *, device: Any = None) -> tuple[Tensor, ...]:
+    """The rows and columns (i64) of an (n, m) matrix on and above its diagonal k."""
+    return _triangle(~np.tri(n, m, k=k - 1, dtype=bool), device)
+
+
+def diag_indices(n: int, ndim: int = 2, *, device: Any = None) -> tuple[Tensor, ...]:
+    """The coordinates (i64) of the diagonal of an array of n elements along each axis."""
+    return (creation.arange(executor_of(device), n, dtype=dtypes.i64.name),) * ndim
+
+
+def ix_(*args: Any) -> tuple[Tensor, ...]:
+    """Vectors of positions, or of bools, shaped so that together they index a grid."""
+    made = []
+    for k, x in enumerate(beside(*args)):
+        if x.ndim != 1:
+            raise ShapeError(f"ix_: vectors are needed, got shape {x.shape}")
+        x = flat_nonzero(x) if x.dtype.kind == "bool" else x
+        made.append(x.reshape([-1 if a == k else 1 for a in fixed_range(len(args))]))
+    return tuple(made)
+
+
+def unravel_index(indices: Any, shape: Sequence[int]) -> tuple[Tensor, ...]:
+    """Coordinates (i64) of positions that are counted flat, in row-major order."""
+    left = asarray(indices).astype(dtypes.i64)
+    places = []
+    for size in reversed(integers(tuple(shape), "unravel_index: a size")):
+        places.append(left % size)
+        left = left // size
+    return tuple(reversed(places))
+
+
+def ravel_multi_index(multi_index: Any, dims: Sequence[int]) -> Tensor:
+    """Positions (i64), counted flat in row-major order, of coordinates: a sequence or a tensor of one for each axis."""
+    place: Any = 0
+    for size, coordinate in zip(integers(tuple(dims), "ravel_multi_index: a size"), multi_index, strict=True):
+        place = place * size + asarray(coordinate).astype(dtypes.i64)
+    return place
+
+
+def lexsort(keys: Any, axis: int = -1) -> Tensor:
+    """The order (i64) along an axis by the last key, among equal ones by the key before it, and so on."""
+    rows = list(beside(*keys)) if isinstance(keys, (tuple, list)) else list(asarray(keys))
+    if not rows:
+        raise TypeError("lexsort: at least one key is needed")
+    k = normalize_axis(axis, rows[0].ndim, "lexsort")
+    order = sort.argsort(rows[0], axis=k)
+    for key in rows[1:]:
+        order = indexing.gather(order, sort.argsort(indexing.gather(key, order, dim=k), axis=k), dim=k)
+    return order
+
+
+def partition(a: Any, kth: Any, axis: int | None = -1) -> Tensor:
+    """The elements so that the kth is where it is in order, no larger ones before it: all are put in order."""
+    x = asarray(a)
+    return sort.sort(x.reshape(x.size) if axis is None else x, axis=-1 if axis is None else axis)
+
+
+def argpartition(a: Any, kth: Any, axis: int | None = -1) -> Tensor:
+    """The positions (i64) that partition puts elements at."""
+    x = asarray(a)
+    return sort.argsort(x.reshape(x.size) if axis is None else x, axis=-1 if axis is None else axis)
+
+
+def compress(condition: Any, a: Any, axis: int | None = None) -> Tensor:
+    """The slices along an axis, or the elements of the flat array, where a vector of bools says so; waits."""
+    x = asarray(a)
+    chosen = asarray(condition)
+    if chosen.ndim != 1:
+        raise ShapeError(f"compress: a vector of bools is needed, got shape {chosen.shape}")
+    flat = x.reshape(x.size) if axis is None else x
+    return indexing.index_select(flat, flat_nonzero(chosen), axis=0 if axis is None else axis)
+
+
+def extract(condition: Any, arr: Any) -> Tensor:
+    """The elements where a condition of as many elements holds, flat; waits."""
+    x = asarray(arr)
+    return indexing.index_select(x.reshape(x.size), flat_nonzero(asarray(condition)))
+
+
+def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Tensor:
+    """From the first choice whose condition holds, else the default."""
+    if len(condlist) != len(choicelist) or not condlist:
+        raise ValueError(
+            f"select: as many choices as conditions are needed, got {len(choicelist)} and {len(condlist)}"
+        )
+    found: Any = default
+    for condition, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
+        found = logic.where(asarray(condition), choice, found)
+    return found
+
+
+def choose(a: Any, choices: Any) -> Tensor:
+    """From the choice whose number stands at the place; numbers outside are those of the nearest end."""
+    at = asarray(a)
+    parts = beside(*choices)
+    found = parts[-1]
+    for k in reversed(fixed_range(len(parts) - 1)):
+        found = logic.where(logic.less_equal(at, k), parts[k], found)
+    shape = broadcast([at.shape, *(part.shape for part in parts)], "choose")
+    return found.expand(shape)
+
+
+def put_along_axis(arr: Tensor, indices: Any, values: Any, axis: int | None) -> None:
+    """Writes values into a tensor, at positions along an axis."""
+    places = beside(arr, indices)[1]
+    k = 0 if axis is None else normalize_axis(axis, arr.ndim, "put_along_axis")
+    flat = arr.reshape(arr.size) if axis is None else arr
+    grid = [
+        creation.arange(arr.executor, n).reshape([-1 if a == b else 1 for b in fixed_range(flat.ndim)])
+        for a, n in enumerate(flat.shape)
+    ]
+    grid[k] = places
+    arr[unravel_index(places, arr.shape) if axis is None else tuple(grid)] = values

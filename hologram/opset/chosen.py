@@ -1,0 +1,64 @@
+"""What NumPy's `where`, `initial`, `mean` and `dtype` mean to reductions: which elements count, and what with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from hologram.foundation.errors import ShapeError
+from hologram.opset import logic
+from hologram.opset.complex_numbers import imag, real
+from hologram.opset.forms.default import Default
+from hologram.opset.forms.operation import ARRAYS
+
+
+def _tensor(x: Any) -> Any:
+    return Default.executor(None).tensor(x) if isinstance(x, ARRAYS) else x
+
+
+def _mask(where: Any, x: Any) -> Any:
+    made = where if hasattr(where, "executor") else x.executor.tensor(where)
+    return logic.logical_and(made, True) if made.dtype.kind != "bool" else made
+
+
+def folding(pair: Any, identity: Any = None) -> Callable[..., Any]:
+    """Of a reduction that is a fold by an operation of two; one without an identity needs an initial number."""
+
+    def call(operation: Any, operands: Sequence[Any], attributes: Mapping[str, Any], where: Any = True,
+             initial: Any = None) -> Any:  # fmt: skip
+        x = _tensor(operands[0])
+        if where is not True:
+            if identity is None and initial is None:
+                raise ShapeError(f"{operation.name}: where needs an initial number, of nothing there is none")
+            x = logic.where(_mask(where, x), x, x.dtype.python(initial if identity is None else identity))
+        if initial is None:
+            return operation(x, **attributes)
+        if not x.size and identity is None:  # what remains of the shape, by a fold that has an identity
+            shape = logic.where(x, 1, 0).sum(axis=attributes["axis"], keepdims=attributes["keepdims"]).shape
+            return x.executor.full(shape, initial, x.dtype)
+        return pair(operation(x, **attributes), initial)
+
+    return call
+
+
+def averaging(operation: Any, operands: Sequence[Any], attributes: Mapping[str, Any], where: Any = True,
+              mean: Any = None, dtype: Any = None) -> Any:  # fmt: skip
+    """Of the mean, and of what is spread around it: of variances the root is taken where `operation` is std."""
+    x = _tensor(operands[0])
+    x = x.astype(x.dtype if dtype is None else dtype, copy=False)
+    if where is True and mean is None:
+        return operation(x, **attributes)
+    x = x if x.dtype.is_inexact else x.astype("f32")
+    mask = logic.equal(x, x).logical_or(True) if where is True else _mask(where, x).expand(x.shape)
+    folded = {"axis": attributes["axis"], "keepdims": attributes["keepdims"]}
+    count = mask.sum(**folded).astype(x.dtype.part)
+    if operation.name == "mean":
+        return logic.where(mask, x, 0).sum(**folded) / count
+    if mean is None:
+        along = {"axis": attributes["axis"], "keepdims": True}
+        mean = logic.where(mask, x, 0).sum(**along) / mask.sum(**along).astype(x.dtype.part)
+    away = logic.where(mask, x - mean, 0)
+    squares = real(away) * real(away) + imag(away) * imag(away) if x.dtype.is_complex else away * away
+    count = count - attributes["correction"]
+    variance = squares.sum(**folded) / logic.where(count > 0, count, 0.0)
+    return variance.sqrt() if operation.name == "std" else variance

@@ -1,0 +1,67 @@
+"""NumPy's arguments that any call may have beside those that are declared: `out`, `where`, and those of reductions."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from hologram.foundation.errors import ShapeError
+
+FURTHER = frozenset(("out", "where", "initial", "mean", "dtype", "kind"))
+# What says nothing.
+UNSAID = {"where": True, "initial": None, "mean": None, "dtype": None, "out": None, "kind": None}
+
+
+def taken(function: Any) -> frozenset[str]:
+    """Which of them a function takes: of an operation's all, if it says what they mean."""
+    return FURTHER if getattr(function, "further", None) is not None else frozenset()
+
+
+@functools.cache
+def meant(function: Any) -> tuple[str, ...]:
+    """The names that a declaration's `further` gives a meaning to."""
+    return tuple(inspect.signature(function).parameters)[3:]  # after the operation, operands and attributes
+
+
+def further(operation: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """A call that has such arguments: what is computed, in `out` if that is given.
+
+    Reductions say by their declaration's `further` what `where` and `initial` mean. What works element by element
+    writes only `where` that holds, which needs an `out`.
+    """
+    names = (*operation.operands, *operation.attributes)
+    own = {n: v for n, v in kwargs.items() if n not in FURTHER or n in names}
+    given = {n: v for n, v in kwargs.items() if n not in own and v is not UNSAID[n] and v is not np._NoValue}
+    out = given.pop("out", None)
+    out = out[0] if isinstance(out, tuple) else out
+    if not given:
+        result = operation(*args, **own)
+    elif operation.further is not None and given.keys() <= {*meant(operation.further)}:
+        result = operation.further(operation, *operation.bind(args, own), **given)
+    elif operation.pointwise and given.keys() == {"where"} and out is not None:
+        condition = given["where"]
+        made = condition if hasattr(condition, "executor") else out.executor.tensor(condition)
+        result = made.where(operation(*args, **own), out)
+    else:
+        also = "" if out is not None or not operation.pointwise else "; `where` needs an `out`"
+        raise TypeError(
+            f"{operation.name} has no argument {next(iter(given))!r}: it has {', '.join(names)}{also}"
+        )
+    return result if out is None else into(result, out, operation.name)
+
+
+def into(result: Any, target: Any, who: str) -> Any:
+    """The result, written to a tensor or an array of its shape, whose dtype holds such numbers."""
+    if result.shape != target.shape:
+        raise ShapeError(f"{who}: out must have shape {result.shape}, got {target.shape}")
+    if isinstance(target, np.ndarray):
+        np.copyto(target, result.to_numpy(), casting="same_kind")
+    elif np.can_cast(result.dtype.numpy, target.dtype.numpy, "same_kind"):
+        target.executor.copy(result, target)
+    else:
+        raise TypeError(f"{who}: out is {target.dtype}, which cannot hold {result.dtype}")
+    return target

@@ -1,0 +1,1 @@
+"""Discrete Fourier transforms: of smooth lengths, of any, and of real numbers."""
