@@ -100,7 +100,7 @@ def _function(exported: ExportedProgram, model: torch.nn.Module, index: int) -> 
     weights = [_weight(exported, each) for each in signature.input_specs]
 
     def function(*args: Any, **kwargs: Any) -> Any:
-        given = iter(spec.in_spec.flatten_up_to((args, kwargs)))  # dicts in PyTorch's order, not in ours
+        given = iter(spec.in_spec.flatten_up_to((args, kwargs)))  # as PyTorch exported them
         inputs = [next(given) if w is None else w for w in weights]
         tensors = [within(x) if isinstance(x, Tensor) else x for x in inputs]
         drawn = Traced(Key(key))
