@@ -10,7 +10,7 @@ import copy
 import inspect
 import os
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -56,8 +56,8 @@ def export_web(path: str | os.PathLike[str], model: torch.nn.Module, *examples: 
 
     It is exported as by save_compiled, and refused for the same reasons.
     """
-    function, call = _exported(model, Arguments(*examples))
-    export.export_web(path, function, *call.args)
+    cases = [_exported(model, call) for call in calls_of(examples)]
+    export.export_web(path, cases[0][0], *[call for _, call in cases])
 
 
 def _exported(model: torch.nn.Module, call: Arguments) -> tuple[Callable[..., Any], Arguments]:
@@ -70,7 +70,7 @@ def _exported(model: torch.nn.Module, call: Arguments) -> tuple[Callable[..., An
         warnings.simplefilter("ignore", FutureWarning)  # PyTorch's, of its own parts
         exported = torch.export.export(model, args, kwargs).run_decompositions(DECOMPOSITIONS)
     given, named = pytree.tree_map_only(torch.Tensor, _given, (args, kwargs))
-    return _function(exported, model, device.index, list(kwargs)), Arguments(*given, **named)
+    return _function(exported, model, device.index), Arguments(*given, **named)
 
 
 def _device(model: torch.nn.Module) -> torch.device:
@@ -84,25 +84,23 @@ def _given(x: Any) -> Tensor:
     return hologram_tensor(without_bits(x.detach()))
 
 
-def _function(
-    exported: ExportedProgram, model: torch.nn.Module, index: int, names: Sequence[str]
-) -> Callable[..., Any]:
-    """The module as a function of hologram's tensors; `names` are those of arguments, in PyTorch's order."""
+def _function(exported: ExportedProgram, model: torch.nn.Module, index: int) -> Callable[..., Any]:
+    """The module as a function of hologram's tensors."""
     who = type(model).__name__
     signature = exported.graph_signature
-    for spec in signature.output_specs:
-        if spec.kind is not OutputKind.USER_OUTPUT:
+    for output in signature.output_specs:
+        if output.kind is not OutputKind.USER_OUTPUT:
             raise TraceError(
-                f"save_compiled: {who} writes to {spec.target}, and a file cannot: call model.eval(), or return the "
+                f"save_compiled: {who} writes to {output.target}, and a file cannot: call model.eval(), or return the "
                 "new value"
             )
     graph = moved(folded(exported.graph_module), index)
     key = devices.executor(index).tensor(np.zeros(2, np.uint64))
-    form: Any = exported.call_spec.out_spec
-    weights = [_weight(exported, spec) for spec in signature.input_specs]
+    spec: Any = exported.call_spec
+    weights = [_weight(exported, each) for each in signature.input_specs]
 
     def function(*args: Any, **kwargs: Any) -> Any:
-        given = iter(pytree.tree_leaves((args, {name: kwargs[name] for name in names})))
+        given = iter(spec.in_spec.flatten_up_to((args, kwargs)))  # as PyTorch exported them
         inputs = [next(given) if w is None else w for w in weights]
         tensors = [within(x) if isinstance(x, Tensor) else x for x in inputs]
         drawn = Traced(Key(key))
@@ -110,7 +108,7 @@ def _function(
             results = graph(*tensors)
         if drawn.drawn:
             raise TraceError(f"save_compiled: {who} draws random numbers: call model.eval()")
-        return _plain(pytree.tree_unflatten(results, form))
+        return _plain(pytree.tree_unflatten(results, spec.out_spec))
 
     function.__name__ = who
     function.__signature__ = inspect.signature(model.forward)  # type: ignore[attr-defined]  # by whose names arguments may be given
@@ -130,11 +128,9 @@ def _plain(tree: Any) -> Any:
     """Results in tuples, lists and dicts, with hologram's tensors."""
     if isinstance(tree, torch.Tensor):
         return hologram_tensor(without_bits(tree))
+    if isinstance(tree, (tuple, list)):  # what torch.topk gives is a tuple that has no name outside
+        return (list if isinstance(tree, list) else tuple)(map(_plain, tree))
     children = branches(tree)
     if children is None:
         return tree
-    order = tree if isinstance(tree, dict) else children
-    parts = {key: _plain(children[key]) for key in order}
-    if isinstance(tree, Sequence):
-        return (list if isinstance(tree, list) else tuple)(parts.values())
-    return parts
+    return {key: _plain(children[key]) for key in (tree if isinstance(tree, dict) else children)}

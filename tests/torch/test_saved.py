@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable
@@ -133,6 +134,25 @@ def test_trees_names_and_several_signatures(executor: hg.Executor, tmp_path: Pat
         program({"x": one.expand(2, 6).numpy()})
 
 
+class Ordered(nn.Module):
+    """A dict whose keys PyTorch keeps as they were entered, and a result that is a tuple of PyTorch's own."""
+
+    def forward(self, given: Any, *, last: Any) -> Any:
+        return (given["b"] - 2.0 * given["a"][0] + last["z"] / last["c"]).topk(2)
+
+
+def test_dicts_whose_keys_are_in_no_order(executor: hg.Executor, tmp_path: Path) -> None:
+    one, few, some, all_ = (torch.randn(3, 4) for _ in range(4))
+    given, last = {"b": one, "a": (few,)}, {"z": some, "c": all_}
+    hologram_torch.save_compiled(tmp_path / "m.holo", Ordered(), hg.Arguments(given, last=last))
+    program = hg.load(tmp_path / "m.holo", device=executor)
+    arrays = torch.utils._pytree.tree_map(torch.Tensor.numpy, (given, last))
+    values, indices = program(arrays[0], last=arrays[1])
+    wanted = Ordered()(given, last=last)
+    np.testing.assert_allclose(host(values), host(wanted.values), rtol=1e-5, atol=1e-6)
+    np.testing.assert_array_equal(host(indices), host(wanted.indices))
+
+
 def test_what_training_does_is_refused(tmp_path: Path) -> None:
     module, args = convolutional()
     with pytest.raises(hg.TraceError, match=r"Sequential writes to 1.running_mean, .* call model.eval\(\)"):
@@ -163,6 +183,14 @@ def test_a_process_without_pytorch(executor: hg.Executor, tmp_path: Path) -> Non
     names = (tmp_path / "m.holo", executor.backend, tmp_path / "x.npy", tmp_path / "y.npy")
     subprocess.run([sys.executable, "-c", SCRIPT, *map(str, names)], check=True, timeout=120)
     np.testing.assert_allclose(np.load(tmp_path / "y.npy"), host(module(x)), rtol=1e-4, atol=1e-5)
+
+
+def test_a_page_has_a_modules_named_arguments(tmp_path: Path) -> None:
+    example = hg.Arguments({"x": torch.randn(2, 6)}, bias=torch.randn(6))
+    hologram_torch.export_web(tmp_path / "m", Several().eval(), example)
+    program = json.loads((tmp_path / "m" / "program.json").read_text())
+    assert [each["name"] for each in program["inputs"]] == ["inputs.x", "bias"]
+    assert [each["name"] for each in program["outputs"]] == ["total.0", "y"]
 
 
 @needs_browser

@@ -115,6 +115,11 @@ class Reading:
         self.lines = self._opened()
         self._end = 0  # of the weights that were checked
 
+    def close(self) -> None:
+        """Lets go of the file. It is unmapped when nothing sees its bytes: an error's traceback may."""
+        self.lines, self._bytes = [], self._bytes[:0].copy()
+        del self._map
+
     def wrong(self, field: str, at: int, text: str) -> FormatError:
         return FormatError(self.path, field, at, text)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from functools import cached_property
 from typing import Any
 
@@ -61,13 +62,15 @@ class Signature:
             raise unlike
         tensors: list[Any] = []
         numbers: list[Any] = []
-        named = ((name, form, rest[name]) for name, form in self.named.items())
-        for name, form, x in (*zip(self.names, self.positional, given, strict=True), *named):
-            try:
+        name = None
+        try:
+            for name, form, x in zip(self.names, self.positional, given):  # noqa: B007, B905  # of one length; errors name it
                 taken(form, x, tensors, numbers)
-            except Unlike as unlike:
-                unlike.name = name or "an argument"
-                raise
+            for name, form in self.named.items():
+                taken(form, rest[name], tensors, numbers)
+        except Unlike as unlike:
+            unlike.name = name or "an argument"
+            raise
         return tensors, numbers
 
 
@@ -102,15 +105,15 @@ class Contents:
         self._executor = executor
         self._made: dict[int, Any] = {}  # programs, operations and graphs, by line
         self._graph: GraphReader | None = None  # whose lines are being read
-        reading = Reading(path)
-        for line in reading.lines:
-            try:
-                self._take(line)
-            except (*WRONG, HologramError) as error:
-                if isinstance(error, HologramError) and line.kind == "weight":
-                    raise  # the device has not the dtype, or no room
-                raise line.refused(error) from error
-        reading.ended()
+        with closing(Reading(path)) as reading:
+            for line in reading.lines:
+                try:
+                    self._take(line)
+                except (*WRONG, HologramError) as error:
+                    if isinstance(error, HologramError) and line.kind == "weight":
+                        raise  # the device has not the dtype, or no room
+                    raise line.refused(error) from error
+            reading.ended()
         if not self.entries or self._graph is not None:
             raise FormatError(path, "lines", 12, "they end before a signature")
 
@@ -182,7 +185,7 @@ WHOLE: dict[str, Callable[[Line, Mapping[int, Any]], Any]] = {
     "derivative": derivative_from,
     "plan": plan_from,
 }
-PARTS: dict[str, Callable[[GraphReader, Line, Mapping[int, Any]], None]] = {
+PARTS: dict[str, Callable[[GraphReader, Line, dict[int, Any]], None]] = {
     "node": GraphReader.node,
     "loop": GraphReader.loop,
     "choice": GraphReader.choice,

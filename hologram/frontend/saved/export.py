@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -19,11 +20,11 @@ from hologram.backends.webgpu.exported import LIMITS, Exported, exported, seen_t
 from hologram.compiler.fusion.assemble import assemble
 from hologram.compiler.fusion.memory import arrange
 from hologram.foundation.dtypes import u32
-from hologram.foundation.errors import TraceError
+from hologram.foundation.errors import TraceError, UnsupportedDType
 from hologram.frontend.jit.jitted import Jitted
 from hologram.frontend.jit.traced import Traced
 from hologram.frontend.saved.container import ALIGNMENT, aligned
-from hologram.frontend.saved.saving import Arguments, Case, case_of
+from hologram.frontend.saved.saving import Case, calls_of, case_of
 from hologram.frontend.tensor import Tensor
 from hologram.frontend.tree import leaves, mapped, paths
 from hologram.machine.kernel import Binding
@@ -48,13 +49,17 @@ def export_web(path: str | os.PathLike[str], function: Callable[..., Any], *exam
     Args:
         path: the folder, which is made; files of an earlier export in it are replaced.
         function: jitted or not; it gives tensors, in tuples, lists or dicts.
-        examples: arrays and tensors like those of each call; other values are fixed.
+        examples: arrays and tensors like those of each call, or one `hg.Arguments(...)` of them; other values are
+            fixed.
 
     Raises:
         TraceError: the function has loops or choices that stay on the device, or takes numbers of each call.
         UnsupportedDType, UnsupportedOperation: it needs what no browser has: f64, say.
     """
-    case = case_of(_contiguous(function), Arguments(*examples))
+    call, *others = calls_of(examples)
+    if others:
+        raise TraceError(f"export_web: a folder has one signature, got {len(examples)}")
+    case = case_of(_contiguous(function), call)
     graph = case.trace.graph
     if graph.controls or case.trace.formulas.wanted or case.trace.formulas.returned:
         what = "a loop or a choice" if graph.controls else "a number of the call: give it as an array"
@@ -62,6 +67,8 @@ def export_web(path: str | os.PathLike[str], function: Callable[..., Any], *exam
     folder = Path(path)
     program, texts, weights = _program(case)
     folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.glob("[0-9]*_*.wgsl"):
+        old.unlink()
     for name, text in texts.items():
         (folder / name).write_text(text, encoding="utf-8")
     (folder / "weights.bin").write_bytes(weights)
@@ -74,8 +81,10 @@ def _contiguous(function: Any) -> Jitted:
     """The function with results whose elements lie in order."""
     jitted = function if isinstance(function, Jitted) else Jitted(function)
 
-    def run(*args: Any) -> Any:
-        return mapped(jitted.function(*args), lambda x: x.contiguous() if isinstance(x, Tensor) else x)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        return mapped(
+            jitted.function(*args, **kwargs), lambda x: x.contiguous() if isinstance(x, Tensor) else x
+        )
 
     run.__name__ = jitted.who
     run.__wrapped__ = jitted.function  # type: ignore[attr-defined]  # its names are those of the arguments
@@ -108,6 +117,12 @@ def _program(case: Case) -> tuple[dict[str, Any], dict[str, str], bytes]:
     ]
     every = zip(paths(trace.tree), leaves(trace.tree), strict=True)
     results = [(path, leaf) for path, leaf in every if isinstance(leaf, Traced)]
+    given = [
+        _described(_plain(path) or "result", x.layout, first + place)
+        for (path, x), place in zip(results, trace.positions, strict=True)
+    ]
+    _check(case.jitted.who, shown, "arguments")
+    _check(case.jitted.who, given, "results")
     program = {
         "format": FORMAT,
         "hologram": hologram.__version__,
@@ -118,10 +133,7 @@ def _program(case: Case) -> tuple[dict[str, Any], dict[str, str], bytes]:
         },
         "buffers": buffers,
         "inputs": shown,
-        "outputs": [
-            _described(_plain(path) or "result", x.layout, first + place)
-            for (path, x), place in zip(results, trace.positions, strict=True)
-        ],
+        "outputs": given,
         "weights": placed,
         "weightsBytes": len(weights),
         "weightsSha256": hashlib.sha256(weights).hexdigest(),
@@ -150,7 +162,7 @@ def _step(step: Exported, texts: dict[str, str]) -> dict[str, Any]:
     """A step as JSON; shaders of the same text are one file."""
     number = next((k for k, text in enumerate(texts.values()) if text == step.text), len(texts))
     if number == len(texts):
-        texts[f"{number:03d}_{step.entry}.wgsl"] = step.text
+        texts[f"{number:03d}_{step.entry[:80]}.wgsl"] = step.text
     return {
         "shader": number,
         "entry": step.entry,
@@ -183,11 +195,30 @@ def _described(name: str, layout: Layout, buffer: int) -> dict[str, Any]:
     }
 
 
+def _check(who: str, described: list[dict[str, Any]], what: str) -> None:
+    """Refuses what a page could not tell apart, or has no arrays for."""
+    names = [each["name"] for each in described]
+    arrays = re.findall(r"(\w+): \w+Array\b", (MODULE / "model.js").read_text(encoding="utf-8"))
+    for name, each in zip(names, described, strict=True):
+        if names.count(name) > 1:
+            raise TraceError(
+                f"export_web: {who} has two {what} that a page would call {name!r}: rename a key"
+            )
+        if each["dtype"] not in arrays:
+            raise UnsupportedDType(
+                f"export_web: {who}: no array of a page holds {each['dtype']}, of {name!r}"
+            )
+
+
 def _names(case: Case) -> list[str]:
     """Of the tensors among the arguments: the parameter's, and keys behind dots."""
+    named = [
+        *zip(case.names, case.example.args, strict=True),
+        *sorted(case.example.kwargs.items()),
+    ]
     return [
         _plain(path)
-        for k, (name, tree) in enumerate(zip(case.names, case.example.args, strict=True))
+        for k, (name, tree) in enumerate(named)
         for path, leaf in zip(paths(tree, name or str(k)), leaves(tree), strict=True)
         if isinstance(leaf, (Tensor, np.ndarray))
     ]

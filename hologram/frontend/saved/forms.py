@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from hologram.foundation import dtypes
 from hologram.foundation.errors import TraceError, UnsupportedDType
 from hologram.foundation.frozen import frozen
@@ -16,7 +18,7 @@ from hologram.frontend.jit.compiled import shown
 from hologram.frontend.jit.explain import spelled
 from hologram.frontend.jit.number import KINDS, TracedNumber, plain
 from hologram.frontend.jit.signature import LEAVES
-from hologram.frontend.saved.values import layout_from, layout_to, number_to, value_from, value_to
+from hologram.frontend.saved.values import NUMPY, kept_to, layout_from, layout_to, value_from, value_to
 from hologram.frontend.tensor import Tensor, as_tensor
 from hologram.frontend.tree import branches, fixed
 from hologram.machine.layout import Layout
@@ -105,9 +107,9 @@ def form_to(form: Form) -> Any:
     if isinstance(form, OfTensor):
         return {"tensor": layout_to(form.layout), "output": form.output}
     if isinstance(form, OfNumber):
-        return {"number": number_to(form.known), "fixed": form.fixed, "output": form.output}
+        return {"number": kept_to(form.known), "fixed": form.fixed, "output": form.output}
     if isinstance(form, OfValue):
-        return {"value": value_to(form.value)}
+        return {"value": kept_to(form.value)}
     items = [[key, form_to(each)] for key, each in form.items]
     return {form.kind: items, "fixed": value_to(form.fixed)}
 
@@ -166,9 +168,12 @@ class Unlike(Exception):
 def taken(form: Form, given: Any, tensors: list[Any], numbers: list[Any]) -> None:
     """Puts the tensors, arrays and numbers of an argument into lists, in order; raises Unlike."""
     if isinstance(form, OfTensor):
-        tensors.append(_tensor(form, given))
+        own = type(given) is Tensor and given.layout is form.layout
+        tensors.append(given if own else _tensor(form, given))
     elif isinstance(form, OfNumber):
         x = plain(given) if isinstance(given, TracedNumber) else given
+        if type(x) is not type(form.known) and isinstance(x, np.generic) and x.dtype.name in NUMPY:
+            x = NUMPY[x.dtype.name].type(x)  # of those that C calls otherwise the one that a file has
         if type(x) is not type(form.known) or (form.fixed and cache_key(x) != cache_key(form.known)):
             raise Unlike(form, _kind(given))
         numbers.append(x)

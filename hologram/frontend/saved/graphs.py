@@ -6,7 +6,7 @@ layouts are inferred anew, so that a file cannot lie about them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from hologram.compiler.fusion.control import in_order
@@ -20,6 +20,7 @@ from hologram.machine.layout import Layout
 from hologram.opset.forms.operation import Operation
 
 MOST_TURNS = 1 << 40
+MOST_NESTED = 64  # loops and choices in one another
 
 
 def write_graph(graph: Graph, file: Writing, operations: Operations) -> int:
@@ -83,7 +84,7 @@ class GraphReader:
         self._known = dict(self.inputs)
         self._last = -1  # of the values that were made
 
-    def node(self, line: Line, made: Mapping[int, Any]) -> None:
+    def node(self, line: Line, made: dict[int, Any]) -> None:
         """An operation on values that are known."""
         operation = referred(line, made, line.content.get("operation"))
         operands = tuple(map(value_from, line.take("operands", list)))
@@ -117,7 +118,7 @@ class GraphReader:
         self.nodes.append(Node(operation, operands, attributes, node.results, layouts))
         self._know(line, node.results, layouts)
 
-    def loop(self, line: Line, made: Mapping[int, Any]) -> None:
+    def loop(self, line: Line, made: dict[int, Any]) -> None:
         """A loop, whose body fits what it is given and what it carries on."""
         body, ends = _graph(line, made, "body"), line.content.get("condition")
         condition = None if ends is None else _graph(line, made, "condition")
@@ -151,7 +152,7 @@ class GraphReader:
                 raise line.wrong("body", "with a condition it gives what it carries alone")
         self._control(line, loop, [*given[:first], *rows])
 
-    def choice(self, line: Line, made: Mapping[int, Any]) -> None:
+    def choice(self, line: Line, made: dict[int, Any]) -> None:
         """A choice among branches that take and give the same."""
         numbers = line.take("branches", list)
         branches = tuple(_named_graph(line, made, n, "branches") for n in numbers)
@@ -181,6 +182,8 @@ class GraphReader:
             raise line.wrong("operands", f"reads of {', '.join(map(str, wanted))} are needed")
         for read in operands:
             self._check(line, read)
+        if _depth([what]) > MOST_NESTED:
+            raise line.wrong("", f"at most {MOST_NESTED} loops and choices can lie in one another")
         layouts = tuple(what.infer())
         results = self._results(line)
         self.controls.append(Control(what, operands, results, layouts))
@@ -222,12 +225,24 @@ def used_dtypes(graph: Graph) -> Iterable[tuple[Any, Any]]:
                 yield from used_dtypes(each)
 
 
-def _graph(line: Line, made: Mapping[int, Any], field: str) -> Graph:
+def _depth(controls: Sequence[Loop | Choice]) -> int:
+    """How many lie in one another."""
+    inner = [
+        [control.what for control in part.controls]
+        for what in controls
+        for part in (what.branches if isinstance(what, Choice) else (what.body, what.condition))
+        if part is not None
+    ]
+    return 1 + max(map(_depth, filter(None, inner)), default=0)
+
+
+def _graph(line: Line, made: dict[int, Any], field: str) -> Graph:
     return _named_graph(line, made, line.content.get(field), field)
 
 
-def _named_graph(line: Line, made: Mapping[int, Any], number: Any, field: str) -> Graph:
+def _named_graph(line: Line, made: dict[int, Any], number: Any, field: str) -> Graph:
+    """A part of a loop or a choice, and of one alone: else few lines would say 2^30 parts."""
     graph = made.get(number) if type(number) is int else None
     if not isinstance(graph, Graph):
-        raise line.wrong(field, "the number of a line before that ends a graph is needed")
-    return graph
+        raise line.wrong(field, "the number of a line before that ends a graph, of no other part, is needed")
+    return made.pop(number)

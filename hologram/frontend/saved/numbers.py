@@ -10,7 +10,7 @@ import numpy as np
 
 from hologram.foundation.errors import TraceError
 from hologram.frontend.jit.number import KINDS, Fixed, Formulas, item, itself, number_of
-from hologram.frontend.saved.values import dtype_of, number_to, value_from
+from hologram.frontend.saved.values import dtype_of, kept_to, value_from
 
 # By the name that stands in files; NumPy's functions of numbers stand as `numpy.sqrt`.
 COMPUTED: dict[str, Callable[..., Any]] = {
@@ -30,12 +30,12 @@ def formulas_to(formulas: Formulas, given: Sequence[Any]) -> dict[str, Any]:
     for compute, operands in formulas.made:
         if compute not in NAMES:
             raise TraceError(f"a number of the call goes through {compute!r}, which cannot be saved")
-        made.append([NAMES[compute], [number_to(o.value) if isinstance(o, Fixed) else [o] for o in operands]])
+        made.append([NAMES[compute], [kept_to(o.value) if isinstance(o, Fixed) else [o] for o in operands]])
     known = formulas.places(given)[formulas.count :]
     return {
-        "given": [number_to(x) for x in given],
+        "given": [kept_to(x) for x in given],
         "made": made,
-        "known": [number_to(x) for x in known],
+        "known": [kept_to(x) for x in known],
         "wanted": [[dtype.name, [n.place for n in numbers]] for dtype, numbers in formulas.wanted.items()],
         "returned": [n.place for n in formulas.returned],
     }

@@ -12,7 +12,7 @@ import numpy as np
 
 from hologram.compiler.fusion.control import parts_of
 from hologram.foundation.display import size
-from hologram.foundation.errors import FormatError, HologramError, ShapeError
+from hologram.foundation.errors import FormatError, HologramError, ProgramError, ShapeError
 from hologram.frontend.control.primitives import evaluated
 from hologram.frontend.jit.compiled import Compiled, ready
 from hologram.frontend.jit.explain import Explanation, explained, explained_elsewhere
@@ -64,16 +64,16 @@ class SavedProgram:
         number, given, numbers = self._chosen(args, kwargs)
         entry = self._entries[number]
         tensors = [self._own(x) for x in given]
-        if (tracers and self.executor.tracer is not None) or any(type(x) is not Tensor for x in tensors):
+        if (tracers and self.executor.tracer is not None) or not PLAIN.issuperset(map(type, tensors)):
             return self._followed(entry, tensors, numbers)
         placed = [x if x.layout is at else x.clone() for x, at in zip(tensors, entry.layouts, strict=True)]
-        compiled = self._ready(number)
+        compiled = self._compiled.get(number) or self._ready(number)
         result = compiled(placed, numbers)
         for k in compiled.donated:
             if isinstance(given[k], Tensor) and given[k].buffer.block is not None:
                 given[k].buffer.free()  # of what was copied to be donated
-        plain = not kwargs and set(map(type, args)) == PLAIN
-        if plain and all(map(is_, args, placed)) and len(self._met) < MOST_MET:
+        plain = not kwargs and len(args) == len(placed) and all(map(is_, args, placed))
+        if plain and args and len(self._met) < MOST_MET:
             self._met[tuple(map(layout_of, args))] = compiled
         return result
 
@@ -110,8 +110,8 @@ class SavedProgram:
         try:
             return ready(entry.trace, self.executor, entry.given, make, self.fast_math)
         except WRONG as error:
-            if isinstance(error, HologramError):
-                raise
+            if isinstance(error, HologramError) and not isinstance(error, (ShapeError, ProgramError)):
+                raise  # the device has not what it needs
             said = f"it says what cannot be: {error}"
             raise FormatError(self.path, *entry.place, said) from error
 

@@ -29,11 +29,13 @@ from hologram.frontend.saved.forms import (
 from hologram.frontend.saved.graphs import write_graph
 from hologram.frontend.saved.numbers import formulas_to
 from hologram.frontend.saved.operations import Operations
-from hologram.frontend.saved.values import layout_to, value_to
+from hologram.frontend.saved.values import kept_to, layout_to
 from hologram.frontend.tensor import Tensor
 from hologram.frontend.tree import mapped
 from hologram.machine.layout import Layout
 from hologram.runtime.memory.buffer import Buffer
+
+ENDING = ".holo"
 
 
 class Arguments:
@@ -63,6 +65,7 @@ def save_program(path: str | os.PathLike[str], function: Callable[..., Any], *ex
 
     Raises:
         TraceError: the function cannot be traced, or does what a file cannot hold: the message says what.
+        ValueError: the file's name does not end in `.holo`, by which hg.load knows it.
     """
     write_program(path, [(function, example) for example in calls_of(examples)])
 
@@ -77,6 +80,10 @@ def write_program(
     path: str | os.PathLike[str], cases: Sequence[tuple[Any, Arguments]], name: str | None = None
 ) -> None:
     """Writes functions, each for the arguments of a call, as one: a call runs that which has its form."""
+    if os.path.splitext(path)[1].lower() != ENDING:
+        raise ValueError(
+            f"save_program: the name must end in {ENDING}, by which hg.load knows it, got {os.fspath(path)!r}"
+        )
     file = Writing()
     made = [case_of(function, example) for function, example in cases]
     first = made[0]
@@ -216,7 +223,7 @@ def _results(trace: Trace) -> Form:
 
 def _plain(leaf: Any, what: str) -> Any:
     try:
-        value_to(leaf)
+        kept_to(leaf)
     except TraceError as error:
         raise TraceError(f"save_program: {what}: {error}") from error
     return leaf

@@ -20,7 +20,13 @@ from hologram.machine.layout import Layout
 MOST_AXES = 64
 MOST = 1 << 62  # of what sizes, strides and offsets are
 DTYPES = {d.name: d for d in (*dtypes.ALL, dtypes.index)}
-NUMPY = {np.dtype(kind).name: np.dtype(kind) for kind in KINDS if issubclass(kind, np.generic)}
+# By name, which those of NumPy's types that C calls otherwise share (int64 is its long, or its long long).
+NUMPY = {
+    name: np.dtype(name)
+    for name in (
+        np.dtype(k).name for k in (*KINDS, np.bool_, np.complex64, np.complex128) if issubclass(k, np.generic)
+    )
+}
 WEAK = {"int": int, "float": float}
 
 
@@ -73,16 +79,18 @@ def value_to(x: Any) -> Any:
         return x
     if type(x) in WRITTEN:
         return WRITTEN[type(x)](x)
-    if isinstance(x, np.generic):
+    if isinstance(x, np.generic) and not isinstance(x.item(), np.generic):  # of which long doubles stay
         return value_to(x.item())
     raise TraceError(f"a {type(x).__name__} cannot be saved")
 
 
-def number_to(x: Any) -> Any:
-    """A number with its kind: Python's, or one of NumPy's."""
-    if isinstance(x, np.generic):
-        return {"numpy": [x.dtype.name, x.tobytes().hex()]}
-    return value_to(x)
+def kept_to(x: Any) -> Any:
+    """A value with its type, NumPy's numbers and bools too; raises TraceError for what a file has not."""
+    if not isinstance(x, np.generic):
+        return value_to(x)
+    if x.dtype.name not in NUMPY:
+        raise TraceError(f"a {type(x).__name__} of NumPy's cannot be saved")
+    return {"numpy": [x.dtype.name, x.tobytes().hex()]}
 
 
 def _read_to(x: Read) -> Any:

@@ -196,6 +196,36 @@ def test_views_and_arrays_are_taken_and_donated_arguments_freed(
     assert strided.buffer.freed
 
 
+KINDS = (
+    np.int64,
+    np.uint64,
+    np.longlong,
+    np.int32,
+    np.float16,
+    np.float64,
+    np.bool_,
+    np.complex64,
+    np.complex128,
+)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_numbers_of_numpy_keep_their_types(tmp_path: Path, kind: type[np.generic]) -> None:
+    def scaled(x: Any, by: Any) -> Any:
+        return x * 2.0 if isinstance(by, np.bool_) else x * by, by
+
+    with hg.Executor(backend="cpu") as ex:
+        x, by = ex.ones((3,)), kind(1)
+        wanted, _ = scaled(x, by)
+        hg.save_program(tmp_path / "f.holo", scaled, x, by)
+        found, returned = hg.load(tmp_path / "f.holo", device=ex)(x, by)
+        assert bits(found) == bits(wanted)
+        assert returned == by
+        assert type(returned) is np.dtype(np.dtype(kind).name).type
+        with pytest.raises(hg.ShapeError, match="by must be"):
+            hg.load(tmp_path / "f.holo", device=ex)(x, 1)
+
+
 def test_transformations_go_through_a_program(executor: hg.Executor, tmp_path: Path) -> None:
     w = executor.tensor(np.linspace(-1, 1, 12, dtype=np.float32).reshape(4, 3))
 
@@ -224,6 +254,13 @@ def test_what_a_file_cannot_hold_is_refused_at_saving(executor: hg.Executor, tmp
     with pytest.raises(hg.TraceError, match="the elements of a traced tensor"):
         hg.save_program(path, lambda x: x.to_numpy(), x)
     assert not list(tmp_path.iterdir())
+
+
+def test_text_and_long_doubles_of_numpy_are_refused_at_saving(tmp_path: Path) -> None:
+    with hg.Executor(backend="cpu") as ex:
+        for value in (np.str_("mean"), np.longdouble(1)):
+            with pytest.raises(hg.TraceError, match=f"a {type(value).__name__} of NumPy's cannot be saved"):
+                hg.save_program(tmp_path / "f.holo", lambda x, value: (x + 1.0, value), ex.ones((3,)), value)
 
 
 def test_a_device_without_a_dtype_refuses_it_by_name(

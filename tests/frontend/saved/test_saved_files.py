@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import json
 import tracemalloc
@@ -156,6 +157,52 @@ def test_lines_that_lie(ex: hg.Executor, files: list[bytes], tmp_path: Path) -> 
     assert "line 0" in str(refused(path, resealed(files[0], deep), ex))
 
 
+def nested(ex: hg.Executor, path: Path, depth: int, times: int) -> list[Any]:
+    """Lines of loops in one another: in each body so many, of the one body before."""
+    hg.save_program(path, lambda x: hg.fori_loop(0, 3, lambda _, c: c * 1.5, x), ex.ones((3,)))
+    lines = lines_of(path.read_bytes())
+    (place,) = [k for k, line in enumerate(lines) if line["is"] == "loop"]
+    loop, last = lines[place], lines[place - 2 :]
+    body, lines = loop["body"], lines[: place - 2]
+    layouts = [["i32", []], ["f32", [3]]]
+    for _ in range(depth):
+        lines.append({"is": "inputs", "layouts": list(enumerate(layouts))})
+        for k in range(0, 2 * times, 2):
+            operands = [{"read": [k + n, layout]} for n, layout in enumerate(layouts)]
+            lines.append(loop | {"body": body, "operands": operands, "results": [k + 2, k + 3]})
+        lines.append({"is": "outputs", "values": [2 * times, 2 * times + 1], "donated": []})
+        body = len(lines) - 1
+    loop["body"] = body
+    last[-1]["graph"] = len(lines) + len(last) - 2
+    return [*lines, *last]
+
+
+def test_loops_in_one_another(ex: hg.Executor, tmp_path: Path) -> None:
+    """Without depth that a reader falls into, and without parts that are used twice, which would double and double."""
+    path = tmp_path / "f.holo"
+    few, deep, wide = (nested(ex, path, *size) for size in ((3, 1), (5000, 1), (40, 2)))
+    content = path.read_bytes()
+    path.write_bytes(rewritten(content, few))
+    np.testing.assert_allclose(hg.load(path, device=ex)(ex.ones((3,))).to_numpy(), 1.5**81, rtol=1e-5)
+    assert "at most 64 loops" in str(refused(path, rewritten(content, deep), ex))
+    assert "of no other part" in str(refused(path, rewritten(content, wide), ex))
+
+
+def test_what_turns_out_wrong_when_it_is_compiled(ex: hg.Executor, tmp_path: Path) -> None:
+    """An axis that a result's layout does not tell of."""
+    path, x = tmp_path / "f.holo", ex.ones((2, 3))
+    hg.save_program(path, lambda x: hg.softmax(x, dim=-1), x)
+    content = path.read_bytes()
+    lines = lines_of(content)
+    (node,) = [line for line in lines if line["is"] == "node"]
+    node["attributes"]["dim"] = 1 << 40
+    path.write_bytes(rewritten(content, lines))
+    with pytest.raises(
+        hg.FormatError, match=r"line \d \(signature\) at byte \d+: .* softmax: axis must lie in"
+    ):
+        hg.load(path, device=ex)(x)
+
+
 def mutated(rng: np.random.Generator, content: bytes) -> bytes:
     """A file with something else in its lines, and checksums that are right."""
     lines = lines_of(content)
@@ -216,6 +263,12 @@ def test_ten_thousand_mutations(ex: hg.Executor, files: list[bytes], tmp_path: P
     assert refusals > 0.6 * MUTATIONS
 
 
+def test_a_name_by_which_no_program_is_loaded_is_refused(ex: hg.Executor, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"the name must end in \.holo, .*f\.bin"):
+        hg.save_program(tmp_path / "f.bin", lambda x: x + 1.0, ex.ones((3,)))
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_file_that_was_there_stays_until_the_new_one_is_whole(ex: hg.Executor, tmp_path: Path) -> None:
     x = ex.ones((3,))
     hg.save_program(tmp_path / "f.holo", lambda x: x + 1.0, x)
@@ -224,3 +277,18 @@ def test_a_file_that_was_there_stays_until_the_new_one_is_whole(ex: hg.Executor,
         hg.save_program(tmp_path / "f.holo", lambda x: object(), x)
     assert hashlib.sha256((tmp_path / "f.holo").read_bytes()).digest() == before
     assert [p.name for p in tmp_path.iterdir()] == ["f.holo"]
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="this system does not list what is mapped")
+def test_a_file_is_let_go_of_when_it_is_loaded(ex: hg.Executor, files: list[bytes], tmp_path: Path) -> None:
+    """Without waiting until cycles are collected."""
+    path = tmp_path / "loaded.holo"
+    path.write_bytes(files[0])
+    gc.disable()
+    try:
+        program = hg.load(path, device=ex)
+        mapped = str(path) in Path("/proc/self/maps").read_text()
+    finally:
+        gc.enable()
+    assert program.weights
+    assert not mapped

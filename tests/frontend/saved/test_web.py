@@ -83,6 +83,25 @@ def test_what_a_folder_holds(ex: hg.Executor, tmp_path: Path) -> None:
     assert {"model.js", "model.d.ts"} <= {p.name for p in (tmp_path / "m").iterdir()}
 
 
+def test_named_arguments_keep_their_names(ex: hg.Executor, tmp_path: Path) -> None:
+    x, y, z = ex.ones((2,)), ex.ones((3, 2)), ex.ones((4, 1, 1))
+    hg.export_web(
+        tmp_path / "m", lambda x, *, other, by: x * other["y"] + by, hg.Arguments(x, other={"y": y}, by=z)
+    )
+    program = json.loads((tmp_path / "m" / "program.json").read_text())
+    found = {each["name"]: each["shape"] for each in program["inputs"]}
+    assert found == {"x": [2], "by": [4, 1, 1], "other.y": [3, 2]}
+    with pytest.raises(hg.TraceError, match="a folder has one signature, got 2"):
+        hg.export_web(tmp_path / "two", lambda x: x + 1.0, hg.Arguments(x), hg.Arguments(y))
+
+
+def test_an_export_replaces_the_one_before(ex: hg.Executor, tmp_path: Path) -> None:
+    for function in (lambda x: hg.sort(x), lambda x: x + 1.0):
+        hg.export_web(tmp_path / "m", function, ex.ones((5000,)))
+        program = json.loads((tmp_path / "m" / "program.json").read_text())
+        assert sorted(p.name for p in (tmp_path / "m").glob("*.wgsl")) == sorted(program["shaders"])
+
+
 def test_what_no_page_runs_is_refused(ex: hg.Executor, tmp_path: Path) -> None:
     x = ex.ones((3,))
     with pytest.raises(hg.TraceError, match="has a number of the call: give it as an array"):
@@ -91,4 +110,10 @@ def test_what_no_page_runs_is_refused(ex: hg.Executor, tmp_path: Path) -> None:
         hg.export_web(tmp_path / "m", lambda x: hg.scan(lambda c, _: (c + 1.0, c), x, None, length=3), x)
     with pytest.raises(hg.UnsupportedDType, match="f64"):
         hg.export_web(tmp_path / "m", lambda x: x.astype("f64") * 2.0, x)
+    with pytest.raises(hg.UnsupportedDType, match="no array of a page holds f8e5m2, of 'x'"):
+        hg.export_web(tmp_path / "m", lambda x: x.astype("f32"), x.astype("f8e5m2"))
+    with pytest.raises(hg.TraceError, match=r"two results that a page would call 'a\.b'"):
+        hg.export_web(tmp_path / "m", lambda x: {"a.b": x + 1.0, "a": {"b": x + 2.0}}, x)
+    with pytest.raises(hg.TraceError, match=r"two arguments that a page would call 't\.a\.b'"):
+        hg.export_web(tmp_path / "m", lambda t: t["a.b"] + t["a"]["b"], {"a.b": x, "a": {"b": x}})
     assert not (tmp_path / "m").exists()
