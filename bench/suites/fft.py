@@ -1,5 +1,7 @@
 """Discrete Fourier transforms beside SciPy's (two threads), PyTorch's and JAX's, of all kinds of lengths."""
 
+# pyright: reportMissingImports=false
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator

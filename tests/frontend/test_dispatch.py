@@ -90,6 +90,7 @@ TENSOR: dict[str, Act] = {
     "__dlpack__": lambda h: h.tensor.__dlpack__(),
     "__setitem__": lambda h: h.tensor.__setitem__(2, 5.0),
     "fill": lambda h: h.tensor.fill(5.0),
+    "nonzero": lambda h: h.tensor.nonzero(),
     **{f"__i{name}__": assigned(name) for name in ASSIGNING},
 }
 EXECUTOR: dict[str, Act] = {
@@ -264,6 +265,7 @@ def test_every_public_name_is_known(held: Held) -> None:
         "is_contiguous", "key", "to_device", "layout", "buffer", "mT", "nbytes", "ndim", "narrow", "offset", "permute",
         "reshape", "select", "shape", "size", "slice", "squeeze", "strides", "transpose", "unsqueeze",
         "view_1d", "at", "copy", "ravel", "real", "imag", "__dlpack_device__", "__len__", "__copy__", "__deepcopy__",
+        "conjugate", "diagonal", "itemsize", "swapaxes", "trace", "view",
     }  # fmt: skip
     # Operations, put there when they were first used.
     methods = {n for n in vars(hg.Tensor) if n in OPERATIONS}

@@ -27,6 +27,8 @@ FACTOR = 16
 SAMPLES = 6  # of an operation
 STEP = 1e-4  # of a difference of the fourth order, relative to the operand's size
 # Operations whose derivative by some operand nobody has in closed form, or which none is stated for, as in PyTorch.
+# Never under a derivative: what calls them is made of other operations there.
+APART = ("real_transform",)
 UNKNOWN = (
     "zeta",
     "igamma",
@@ -38,7 +40,7 @@ UNKNOWN = (
 CASES = [
     pytest.param(op, id=op.name)
     for op in OPERATIONS.values()
-    if f64 in op.dtypes and f32 in op.dtypes and op.operands and op.name not in UNKNOWN
+    if f64 in op.dtypes and f32 in op.dtypes and op.operands and op.name not in (*UNKNOWN, *APART)
 ]
 
 
