@@ -11,7 +11,8 @@ soon as they are there: DistributedDataParallel reduces a bucket while its backw
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any, ClassVar
 
@@ -78,13 +79,23 @@ def _finished(work: Any) -> Any:
         return done
 
 
-def _waited(work: Any, operator: Any, group: Any) -> None:
-    """Waits for a collective whose caller waits, and says where it failed: works of futures keep their errors."""
+@contextmanager
+def _told(operator: Any, group: Any) -> Iterator[None]:
+    """Has what a collective fails with say where."""
     try:
-        work.wait()
+        yield
     except RuntimeError as error:
         where = f"{operator.name()} of rank {group.rank()} of {group.size()}"
         raise dist.DistBackendError(f"{where}: another process is gone or late: {error}") from error
+
+
+def _spoilt(results: Sequence[torch.Tensor], error: Exception) -> None:
+    """What nobody can take for results: a work of a future (_create_work_from_future) waits, and says nothing."""
+    warnings.warn(f"{error}; the results are NaN where they can be", RuntimeWarning, stacklevel=1)
+    with torch.no_grad():
+        for x in results:
+            if x.is_floating_point() or x.is_complex():
+                x.fill_(float("nan"))
 
 
 class Received(dist.Work):
@@ -142,7 +153,8 @@ def _kernel(collective: Any, writes: bool) -> Callable[..., Any]:
             hosts[reduces] = (
                 torch.classes.c10d.ReduceOp() if mean else given[reduces]
             )  # a sum: gloo has no mean
-        results = operator(*hosts)
+        with _told(operator, group):
+            results = operator(*hosts)
         work = dist.Work.unbox(results if alone else results[-1])
         wanted = [staged[id(x)] for x in pytree.tree_leaves(given[0]) if id(x) in staged] if writes else []
         size = group.size() if mean else 1
@@ -154,12 +166,23 @@ def _kernel(collective: Any, writes: bool) -> Callable[..., Any]:
             return [there for there, _ in wanted]
 
         if wanted and async_at < len(given) and not given[async_at]:
-            _waited(work, operator, group)
+            with _told(operator, group):
+                work.wait()
             copied()
         elif wanted and collective is c10d.recv_any_source_:
             work = Received(work, copied)
         elif wanted:
-            work = _create_work_from_future(_finished(work).then(lambda done: (done.value(), copied())[1]))
+
+            def taken(done: Any) -> list[torch.Tensor]:
+                try:
+                    with _told(operator, group):
+                        done.value()
+                except dist.DistBackendError as error:
+                    _spoilt([there for there, _ in wanted], error)
+                    raise
+                return copied()
+
+            work = _create_work_from_future(_finished(work).then(taken))
         return work.boxed() if alone else (given[0], work.boxed())
 
     return run

@@ -25,4 +25,9 @@ def test_two_processes_are_as_one(tmp_path: Path) -> None:
 
 def test_a_process_that_goes_is_named_by_the_collective(tmp_path: Path) -> None:
     torch.multiprocessing.spawn(two_processes.deserted, args=(str(tmp_path),), nprocs=2)
-    assert (tmp_path / "said").read_text().startswith("c10d::allreduce_ of rank 0 of 2: ")
+    said = (tmp_path / "said").read_text().splitlines()
+    where = " of rank 0 of 2: "
+    told = [f"c10d::allreduce_{where}", "NaN", f"c10d::_allgather_base_{where}", f"c10d::recv_{where}"]
+    assert len(said) == len(told)
+    for line, begin in zip(said, told, strict=True):
+        assert line.startswith(begin), said

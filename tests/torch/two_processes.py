@@ -202,6 +202,14 @@ def work(rank: int, folder: str) -> None:
         dist.destroy_process_group()
 
 
+COLLECTIVES_OF_ONE: tuple[Callable[[torch.Tensor], Any], ...] = (
+    dist.all_reduce,
+    lambda x: dist.all_reduce(x, async_op=True).wait(),  # type: ignore[union-attr]
+    lambda x: dist.all_gather_into_tensor(x.new_empty(8), x),
+    lambda x: dist.recv(x, 1),
+)
+
+
 def deserted(rank: int, folder: str) -> None:
     """Process 1 goes before the second collective; the first one writes what the collective said."""
     os.environ |= {"HOLOGRAM_CPU_THREADS": "1", "HOLOGRAM_BACKEND": "cpu"}
@@ -212,8 +220,14 @@ def deserted(rank: int, folder: str) -> None:
     x = torch.ones(4, device="hologram")
     dist.all_reduce(x)
     if rank == 0:
-        try:
-            dist.all_reduce(x)
-        except dist.DistBackendError as error:
-            (Path(folder) / "said").write_text(str(error))
+        said = []
+        for collective in COLLECTIVES_OF_ONE:
+            try:
+                collective(x)
+            except dist.DistBackendError as error:
+                said.append(str(error))
+            else:
+                said.append("nothing" if x.isfinite().any() else "NaN")
+                x.fill_(1)
+        (Path(folder) / "said").write_text("\n".join(line.partition("\n")[0] for line in said))
     os._exit(0)
