@@ -19,7 +19,7 @@ from tests.golden.programs import PROGRAMS
 
 # What the text of a kernel has in each language: its start, for a Program and for a Tile.
 MARKS = {
-    "cpu": ('define void @"{name}.all"', "; {name} (matmul): BLAS through NumPy"),
+    "cpu": ('define void @"{name}.all"', "; {name} (matmul): "),
     "webgpu": ("fn {name}(", "fn {name}("),
     "cuda": ("{name}(", "{name}("),
     "metal": ("kernel void {name}(", "kernel void {name}("),

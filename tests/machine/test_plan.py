@@ -29,6 +29,7 @@ APART = {
     "compiler/source/report.py",
     "frontend/executor.py",
     "frontend/jit/explain.py",
+    "frontend/saved/operations.py",
     "machine/plan.py",
 }
 

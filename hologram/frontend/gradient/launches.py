@@ -32,7 +32,7 @@ def launch(tape: Any, engine: Engine, kernel: Any, buffers: Sequence[Any], scala
     views = [b if isinstance(b, Tensor) else tensors.as_tensor(b) for b in buffers]
     numbers = [*scalars] if isinstance(scalars, (list, tuple)) else scalars
     followed = any(map(tape.follows, [*views, *(numbers if isinstance(numbers, list) else ())]))
-    if not isinstance(kernel, Program) or not isinstance(numbers, list):
+    if kernel.stem or not isinstance(numbers, list):
         if followed:
             raise GradientError(f"{tape.who}: {kernel.name}, which is written by hand, has no derivative")
         return tape.below(Engine._launch, kernel.name, engine, kernel, tape.beneath(views), scalars, grid)

@@ -152,7 +152,7 @@ class Operations:
             raise TraceError(f"{operation.name} is given a number of the call, so it cannot be saved")
         plan = operation.plan(inputs, node.layouts, node.settings, self._target)
         for step in plan.steps:
-            if not isinstance(step.kernel, Program):
+            if step.kernel.stem:
                 raise TraceError(
                     f"{operation.name} runs {step.kernel.name}, written by hand, so it cannot be saved"
                 )

@@ -216,6 +216,8 @@ CONDITIONAL = {
     "logcumsumexp",
     "joined_rows",
     "split_spectrum",
+    "odd_spectrum",
+    "real_transform",
     "avg_pool1d_gradient",
     "avg_pool2d_gradient",
 }

@@ -276,7 +276,6 @@ def test_refused(executor: hg.Executor, call: Any, match: str) -> None:
 @pytest.mark.parametrize(
     ("call", "match"),
     [
-        (lambda t: hg.median(t(3)), "median: real numbers are needed, got c64"),
         (lambda t: hg.histogram(t(3), 2), "histogram: real numbers are needed, got c64"),
         (
             lambda t: hg.cov(t(3).real, fweights=[1.0, 1.0, 2.0]),
