@@ -46,8 +46,12 @@ def flushed(operand: Any) -> Any:
     """The operand without numbers that are denormal in f32, which the standard of WebGPU lets adapters take for 0."""
     if isinstance(operand, tuple):
         return tuple(flushed(o) for o in operand)
-    if not isinstance(operand, np.ndarray) or operand.dtype.kind in "iubc":
+    if not isinstance(operand, np.ndarray) or operand.dtype.kind in "iub":
         return operand
+    if operand.dtype.kind == "c":
+        parts = operand.copy()
+        parts.real, parts.imag = flushed(operand.real), flushed(operand.imag)
+        return parts
     small = np.abs(operand.astype(np.float64)) < SMALLEST_NORMAL
     return np.where(small, np.zeros((), operand.dtype), operand)
 
@@ -69,7 +73,7 @@ def check(
     want = np.asarray(reference)
     assert got.shape == want.shape, f"shape {got.shape}, expected {want.shape}"
     if dtype.is_complex:
-        _check_complex(got, want, dtype, ulp, absolute, operands)
+        _check_complex(got, want, dtype, ulp, absolute, operands, least)
         return
     if not dtype.is_float:
         wrong = got != want.astype(dtype.numpy)
@@ -98,7 +102,13 @@ def _margin(got: np.ndarray, dtype: DType, absolute: float, operands: Sequence[A
 
 
 def _check_complex(
-    got: np.ndarray, want: Any, dtype: DType, ulp: float, absolute: float, operands: Sequence[Any]
+    got: np.ndarray,
+    want: Any,
+    dtype: DType,
+    ulp: float,
+    absolute: float,
+    operands: Sequence[Any],
+    least: float,
 ) -> None:
     """Each part within units in the last place of the larger one; where that is not finite, neither is the result.
 
@@ -113,7 +123,9 @@ def _check_complex(
         apart = np.maximum(np.abs(result.real - want.real), np.abs(result.imag - want.imag))
         finite = np.isfinite(want) & (larger < part.largest * (1 - 2.0**-part.mantissa * (ulp + 1)))
         wrong = np.where(
-            finite, ~(apart <= margin * (1 + 1e-6)), np.isfinite(got) & (larger > part.largest * 2)
+            finite,
+            ~(apart <= np.maximum(margin * (1 + 1e-6), least)),
+            np.isfinite(got) & (larger > part.largest * 2),
         )
         wrong |= ~np.isfinite(want) & np.isfinite(got)
     assert not wrong.any(), _difference(got, want, wrong, operands)
