@@ -15,7 +15,7 @@ from hologram.frontend.executor import Executor
 from hologram.frontend.profile import Profile
 from hologram.runtime.launches.observer import LaunchTime
 from hologram_torch.device.devices import devices
-from hologram_torch.libraries.with_profiler import running
+from hologram_torch.libraries.with_profiler import running, ways
 from hologram_torch.loading import NAME
 
 
@@ -72,6 +72,7 @@ def _opened(executor: Executor) -> None:
 def settle() -> None:
     """Watches devices that are opened while a profile runs, from then on."""
     devices.on_opening.append(_opened)
+    ways.update(begin=begin, rows=rows, extend=extend)
     for profile in running:
         begin(profile.hologram_watched)
 

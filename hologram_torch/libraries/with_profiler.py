@@ -8,16 +8,16 @@ measured joins its events, tables and traces. It asks for ProfilerActivity.HOLOG
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from contextlib import ExitStack
 from types import ModuleType
 from typing import Any
 
-from hologram_torch.loading import NAME, later, whole
+from hologram_torch.loading import NAME
 
 running: list[Any] = []  # PyTorch's profiles that ask for the device
-_begin, _rows, _extend = (
-    later("hologram_torch.device.profiling", name) for name in ("begin", "rows", "extend")
-)
+# How devices are watched and shown: `begin`, `rows` and `extend` of device/profiling.py, once that is loaded.
+ways: dict[str, Callable[..., Any]] = {}
 
 
 def profiler(module: ModuleType) -> None:
@@ -37,8 +37,8 @@ def profiler(module: ModuleType) -> None:
         if self.use_device == NAME:
             running.append(self)
             try:
-                if whole.loaded:
-                    _begin(self.hologram_watched)
+                if ways:
+                    ways["begin"](self.hologram_watched)
             except BaseException:  # what was wrong with a device before; nobody will end the profile
                 left(self, None, None, None)
                 raise
@@ -54,13 +54,13 @@ def profiler(module: ModuleType) -> None:
     def _parse_kineto_results(self: Any, result: Any, *args: Any, **kwargs: Any) -> list[Any]:
         events = parsed(self, result, *args, **kwargs)
         watched = tuple(getattr(self, "hologram_watched", {}).values())
-        return [*events, *_rows(watched, events, result.trace_start_ns())] if watched else events
+        return [*events, *ways["rows"](watched, events, result.trace_start_ns())] if watched else events
 
     def export_chrome_trace(self: Any, path: str, *args: Any, **kwargs: Any) -> None:
         export(self, path, *args, **kwargs)
         watched = tuple(getattr(self, "hologram_watched", {}).values())
         if watched:
-            _extend(path, watched)
+            ways["extend"](path, watched)
 
     profile.__init__ = functools.wraps(create)(created)
     profile._start_trace, profile.__exit__ = _start_trace, left
