@@ -27,8 +27,8 @@ def on_device(graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> bool:
 class Wrapper(Theirs):
     """What torch.compile calls where no backend is named."""
 
-    def __init__(self, mode: Any, options: Any, dynamic: Any, name: Any = None) -> None:
-        super().__init__(mode, options, dynamic, name)
+    def __init__(self, mode: Any, options: Any, dynamic: Any, *name: Any, **named: Any) -> None:
+        super().__init__(mode, options, dynamic, *name, **named)  # PyTorch before 2.13 knows no name
         self._asked = sorted(options or ())
 
     def __call__(self, model_: Any, inputs_: Sequence[Any], **patches: Any) -> Any:

@@ -56,8 +56,8 @@ PASSES: tuple[Pass, ...] = (
     PAGE,
     GUARD,
     WIDEN,
-    NAN_GUARDS,
     EXPAND,
+    NAN_GUARDS,
     SPELL_OUT,
     UNROLL,
 )

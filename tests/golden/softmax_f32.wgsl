@@ -39,60 +39,76 @@ fn term_0(i1: u32, v5: f32) -> f32 {
 fn term_1(v6: f32, i1: u32, v5: f32) -> f32 {
     let v7 = v5 - v6;
     let v9 = v7 > 89.0f;
-    let v10 = select(v7, 89.0f, v9);
-    let v12 = v10 < -104.0f;
-    let v13 = select(v10, -104.0f, v12);
-    let v15 = v13 * 1.442695f;
-    let v16 = round(v15);
-    let v17 = i32_of_f32(v16);
-    let v19 = v17 + 254i;
-    let v21 = hidden_f32(fma(v16, -0.69314575f, v13));
-    let v23 = hidden_f32(fma(v16, -1.4286068e-06f, v21));
-    let v24 = v23 * v23;
-    let v27 = fma(0.0013950554f, v23, 0.008369047f);
-    let v29 = fma(v27, v23, 0.041666206f);
-    let v31 = fma(v29, v23, 0.16666518f);
-    let v33 = fma(v31, v23, 0.5f);
-    let v34 = fma(v24, v33, v23);
-    let v36 = select(v19 << (u32(22i) & 31u), 0i, u32(22i) > 31u);
-    let v38 = v36 & -8388608i;
-    let v39 = bitcast<f32>(v38);
-    let v41 = select(v19 << (u32(23i) & 31u), 0i, u32(23i) > 31u);
-    let v42 = v41 - v38;
-    let v43 = bitcast<f32>(v42);
-    let v44 = fma(v39, v34, v39);
-    let v45 = v44 * v43;
-    return v45;
+    let v10 = bitcast<i32>(v7);
+    let v12 = v10 & 2147483647i;
+    let v14 = v12 > 2139095040i;
+    let v15 = select(v7, 89.0f, v9);
+    let v16 = select(v15, v7, v14);
+    let v18 = v16 < -104.0f;
+    let v19 = bitcast<i32>(v16);
+    let v20 = v19 & 2147483647i;
+    let v21 = v20 > 2139095040i;
+    let v22 = select(v16, -104.0f, v18);
+    let v23 = select(v22, v16, v21);
+    let v25 = v23 * 1.442695f;
+    let v26 = round(v25);
+    let v27 = i32_of_f32(v26);
+    let v29 = v27 + 254i;
+    let v31 = hidden_f32(fma(v26, -0.69314575f, v23));
+    let v33 = hidden_f32(fma(v26, -1.4286068e-06f, v31));
+    let v34 = v33 * v33;
+    let v37 = fma(0.0013950554f, v33, 0.008369047f);
+    let v39 = fma(v37, v33, 0.041666206f);
+    let v41 = fma(v39, v33, 0.16666518f);
+    let v43 = fma(v41, v33, 0.5f);
+    let v44 = fma(v34, v43, v33);
+    let v46 = select(v29 << (u32(22i) & 31u), 0i, u32(22i) > 31u);
+    let v48 = v46 & -8388608i;
+    let v49 = bitcast<f32>(v48);
+    let v51 = select(v29 << (u32(23i) & 31u), 0i, u32(23i) > 31u);
+    let v52 = v51 - v48;
+    let v53 = bitcast<f32>(v52);
+    let v54 = fma(v49, v44, v49);
+    let v55 = v54 * v53;
+    return v55;
 }
 
-fn term_2(v6: f32, v46: f32, i1: u32, v5: f32) -> f32 {
+fn term_2(v6: f32, v56: f32, i1: u32, v5: f32) -> f32 {
     let v7 = v5 - v6;
     let v9 = v7 > 89.0f;
-    let v10 = select(v7, 89.0f, v9);
-    let v12 = v10 < -104.0f;
-    let v13 = select(v10, -104.0f, v12);
-    let v15 = v13 * 1.442695f;
-    let v16 = round(v15);
-    let v17 = i32_of_f32(v16);
-    let v19 = v17 + 254i;
-    let v21 = hidden_f32(fma(v16, -0.69314575f, v13));
-    let v23 = hidden_f32(fma(v16, -1.4286068e-06f, v21));
-    let v24 = v23 * v23;
-    let v27 = fma(0.0013950554f, v23, 0.008369047f);
-    let v29 = fma(v27, v23, 0.041666206f);
-    let v31 = fma(v29, v23, 0.16666518f);
-    let v33 = fma(v31, v23, 0.5f);
-    let v34 = fma(v24, v33, v23);
-    let v36 = select(v19 << (u32(22i) & 31u), 0i, u32(22i) > 31u);
-    let v38 = v36 & -8388608i;
-    let v39 = bitcast<f32>(v38);
-    let v41 = select(v19 << (u32(23i) & 31u), 0i, u32(23i) > 31u);
-    let v42 = v41 - v38;
-    let v43 = bitcast<f32>(v42);
-    let v44 = fma(v39, v34, v39);
-    let v45 = v44 * v43;
-    let v47 = v45 / v46;
-    return v47;
+    let v10 = bitcast<i32>(v7);
+    let v12 = v10 & 2147483647i;
+    let v14 = v12 > 2139095040i;
+    let v15 = select(v7, 89.0f, v9);
+    let v16 = select(v15, v7, v14);
+    let v18 = v16 < -104.0f;
+    let v19 = bitcast<i32>(v16);
+    let v20 = v19 & 2147483647i;
+    let v21 = v20 > 2139095040i;
+    let v22 = select(v16, -104.0f, v18);
+    let v23 = select(v22, v16, v21);
+    let v25 = v23 * 1.442695f;
+    let v26 = round(v25);
+    let v27 = i32_of_f32(v26);
+    let v29 = v27 + 254i;
+    let v31 = hidden_f32(fma(v26, -0.69314575f, v23));
+    let v33 = hidden_f32(fma(v26, -1.4286068e-06f, v31));
+    let v34 = v33 * v33;
+    let v37 = fma(0.0013950554f, v33, 0.008369047f);
+    let v39 = fma(v37, v33, 0.041666206f);
+    let v41 = fma(v39, v33, 0.16666518f);
+    let v43 = fma(v41, v33, 0.5f);
+    let v44 = fma(v34, v43, v33);
+    let v46 = select(v29 << (u32(22i) & 31u), 0i, u32(22i) > 31u);
+    let v48 = v46 & -8388608i;
+    let v49 = bitcast<f32>(v48);
+    let v51 = select(v29 << (u32(23i) & 31u), 0i, u32(23i) > 31u);
+    let v52 = v51 - v48;
+    let v53 = bitcast<f32>(v52);
+    let v54 = fma(v49, v44, v49);
+    let v55 = v54 * v53;
+    let v57 = v55 / v56;
+    return v57;
 }
 
 @compute @workgroup_size(256)
@@ -208,10 +224,10 @@ fn atlas_softmax_f32(@builtin(workgroup_id) groups: vec3<u32>, @builtin(local_in
     workgroupBarrier();
     let v6 = partial_f32[thread_index - member];
     workgroupBarrier();
-    var v46_0: f32 = 0.0f;
-    var v46_1: f32 = 0.0f;
-    var v46_2: f32 = 0.0f;
-    var v46_3: f32 = 0.0f;
+    var v56_0: f32 = 0.0f;
+    var v56_1: f32 = 0.0f;
+    var v56_2: f32 = 0.0f;
+    var v56_3: f32 = 0.0f;
     {
         let length = select(0u, p.extent_1, inside);
         var start: u32 = member;
@@ -227,13 +243,13 @@ fn atlas_softmax_f32(@builtin(workgroup_id) groups: vec3<u32>, @builtin(local_in
                 let v4 = v2 + i1;
                 let v5_4 = x[v4 / 4u];
                 let e0 = term_1(v6, i1, v5_4.x);
-                v46_0 = v46_0 + e0;
+                v56_0 = v56_0 + e0;
                 let e1 = term_1(v6, i1 + 1u, v5_4.y);
-                v46_1 = v46_1 + e1;
+                v56_1 = v56_1 + e1;
                 let e2 = term_1(v6, i1 + 2u, v5_4.z);
-                v46_2 = v46_2 + e2;
+                v56_2 = v56_2 + e2;
                 let e3 = term_1(v6, i1 + 3u, v5_4.w);
-                v46_3 = v46_3 + e3;
+                v56_3 = v56_3 + e3;
             }
             start = whole + member;
         } else {
@@ -243,25 +259,25 @@ fn atlas_softmax_f32(@builtin(workgroup_id) groups: vec3<u32>, @builtin(local_in
                     let i1 = next;
                     let v4 = v2 + i1;
                     let e0 = term_1(v6, i1, x[v4 / 4u][v4 % 4u]);
-                    v46_0 = v46_0 + e0;
+                    v56_0 = v56_0 + e0;
                 }
                 {
                     let i1 = next + 256u;
                     let v4 = v2 + i1;
                     let e1 = term_1(v6, i1, x[v4 / 4u][v4 % 4u]);
-                    v46_1 = v46_1 + e1;
+                    v56_1 = v56_1 + e1;
                 }
                 {
                     let i1 = next + 512u;
                     let v4 = v2 + i1;
                     let e2 = term_1(v6, i1, x[v4 / 4u][v4 % 4u]);
-                    v46_2 = v46_2 + e2;
+                    v56_2 = v56_2 + e2;
                 }
                 {
                     let i1 = next + 768u;
                     let v4 = v2 + i1;
                     let e3 = term_1(v6, i1, x[v4 / 4u][v4 % 4u]);
-                    v46_3 = v46_3 + e3;
+                    v56_3 = v56_3 + e3;
                 }
                 start = next + 1024u;
             }
@@ -269,12 +285,12 @@ fn atlas_softmax_f32(@builtin(workgroup_id) groups: vec3<u32>, @builtin(local_in
         for (var i1 = start; i1 < length; i1 += 256u) {
             let v4 = v2 + i1;
             let e0 = term_1(v6, i1, x[v4 / 4u][v4 % 4u]);
-            v46_0 = v46_0 + e0;
+            v56_0 = v56_0 + e0;
         }
     }
-    let v46_a = v46_0 + v46_1;
-    let v46_b = v46_2 + v46_3;
-    partial_f32[thread_index] = v46_a + v46_b;
+    let v56_a = v56_0 + v56_1;
+    let v56_b = v56_2 + v56_3;
+    partial_f32[thread_index] = v56_a + v56_b;
     workgroupBarrier();
     if (member < 128u) {
         partial_f32[thread_index] = partial_f32[thread_index] + partial_f32[thread_index + 128u];
@@ -308,7 +324,7 @@ fn atlas_softmax_f32(@builtin(workgroup_id) groups: vec3<u32>, @builtin(local_in
         partial_f32[thread_index] = partial_f32[thread_index] + partial_f32[thread_index + 1u];
     }
     workgroupBarrier();
-    let v46 = partial_f32[thread_index - member];
+    let v56 = partial_f32[thread_index - member];
     workgroupBarrier();
     {
         let length = select(0u, p.extent_1, inside);
@@ -325,10 +341,10 @@ fn atlas_softmax_f32(@builtin(workgroup_id) groups: vec3<u32>, @builtin(local_in
             for (var i1 = member * 4u; i1 < whole; i1 += 1024u) {
                 let v4 = v2 + i1;
                 let v5_4 = x[v4 / 4u];
-                let e0 = term_2(v6, v46, i1, v5_4.x);
-                let e1 = term_2(v6, v46, i1 + 1u, v5_4.y);
-                let e2 = term_2(v6, v46, i1 + 2u, v5_4.z);
-                let e3 = term_2(v6, v46, i1 + 3u, v5_4.w);
+                let e0 = term_2(v6, v56, i1, v5_4.x);
+                let e1 = term_2(v6, v56, i1 + 1u, v5_4.y);
+                let e2 = term_2(v6, v56, i1 + 2u, v5_4.z);
+                let e3 = term_2(v6, v56, i1 + 3u, v5_4.w);
                 out[v4 / 4u] = vec4<f32>(e0, e1, e2, e3);
             }
             start = whole + member;
@@ -338,25 +354,25 @@ fn atlas_softmax_f32(@builtin(workgroup_id) groups: vec3<u32>, @builtin(local_in
                 {
                     let i1 = next;
                     let v4 = v2 + i1;
-                    let e0 = term_2(v6, v46, i1, x[v4 / 4u][v4 % 4u]);
+                    let e0 = term_2(v6, v56, i1, x[v4 / 4u][v4 % 4u]);
                     out[v4 / 4u][v4 % 4u] = e0;
                 }
                 {
                     let i1 = next + 256u;
                     let v4 = v2 + i1;
-                    let e1 = term_2(v6, v46, i1, x[v4 / 4u][v4 % 4u]);
+                    let e1 = term_2(v6, v56, i1, x[v4 / 4u][v4 % 4u]);
                     out[v4 / 4u][v4 % 4u] = e1;
                 }
                 {
                     let i1 = next + 512u;
                     let v4 = v2 + i1;
-                    let e2 = term_2(v6, v46, i1, x[v4 / 4u][v4 % 4u]);
+                    let e2 = term_2(v6, v56, i1, x[v4 / 4u][v4 % 4u]);
                     out[v4 / 4u][v4 % 4u] = e2;
                 }
                 {
                     let i1 = next + 768u;
                     let v4 = v2 + i1;
-                    let e3 = term_2(v6, v46, i1, x[v4 / 4u][v4 % 4u]);
+                    let e3 = term_2(v6, v56, i1, x[v4 / 4u][v4 % 4u]);
                     out[v4 / 4u][v4 % 4u] = e3;
                 }
                 start = next + 1024u;
@@ -364,7 +380,7 @@ fn atlas_softmax_f32(@builtin(workgroup_id) groups: vec3<u32>, @builtin(local_in
         }
         for (var i1 = start; i1 < length; i1 += 256u) {
             let v4 = v2 + i1;
-            let e0 = term_2(v6, v46, i1, x[v4 / 4u][v4 % 4u]);
+            let e0 = term_2(v6, v56, i1, x[v4 / 4u][v4 % 4u]);
             out[v4 / 4u][v4 % 4u] = e0;
         }
     }

@@ -49,6 +49,12 @@ def finite(x: Value) -> Value:
     return (x.bitcast(form.signed) & ~form.signed.lowest) < form.infinity
 
 
+def not_a_number(x: Value) -> Value:
+    """Whether x is NaN; likewise."""
+    form = x.dtype
+    return (x.bitcast(form.signed) & ~form.signed.lowest) > form.infinity
+
+
 def rounded_to_odd(x: Value) -> Value:
     """An f64 as f32, its last bit set if anything was lost: rounding that once more to fewer bits is right.
 

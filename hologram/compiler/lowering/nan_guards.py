@@ -1,7 +1,8 @@
 """What a driver takes for a number that it knows, written so that NaN and infinities count: x - x, x / x, x times 0.
 
 A language that lets its compiler assume there are no NaN makes 0, 1 and 0 of them. The exponent's bits say the same
-and leave it nothing to assume. Two values are one to a driver also where an element is read twice, as it is by
+and leave it nothing to assume. A choice between the two sides of a comparison becomes the hardware's minimum or
+maximum, which lose NaN (NVIDIA's driver does so): where the comparison fails for NaN, its bits choose. Two values are one to a driver also where an element is read twice, as it is by
 parameters that are one buffer (aliasing.merge), or read after it was written.
 """
 
@@ -16,12 +17,13 @@ from hologram.atlas.opcodes import PURE, WRITES, Opcode
 from hologram.atlas.program import Block, Instruction, Program
 from hologram.atlas.rewrite import rewrite
 from hologram.atlas.ssa import deep
-from hologram.compiler.functions.floats import finite
+from hologram.compiler.functions.floats import finite, not_a_number
 from hologram.compiler.passes import Goal, Pass, Stage
 from hologram.foundation.dtypes import FLOATS, DType
 
 _ALIKE = frozenset({Opcode.SUB, Opcode.DIV})
 _PRODUCTS = frozenset({Opcode.MUL, Opcode.FMA, Opcode.MAD})
+_ORDERS = frozenset({Opcode.LT, Opcode.LE, Opcode.GT, Opcode.GE})
 
 
 def expand_unsupported(program: Program, types: Collection[DType]) -> Program:
@@ -29,6 +31,11 @@ def expand_unsupported(program: Program, types: Collection[DType]) -> Program:
     formats = {d for d in FLOATS if d.computed is d and d.signed in types}
     numbers = [i for i in program.body.walk() if len(i.types) == 1 and i.type in formats and not i.blocks]
     constants = {i.result: i.attribute for i in numbers if i.opcode is Opcode.CONSTANT}
+
+    def known(value: int) -> tuple[float, None] | int:
+        return (constants[value], None) if value in constants else value
+
+    orders = {i.result: set(map(known, i.operands)) for i in program.body.walk() if i.opcode in _ORDERS}
 
     def zero(value: int) -> bool:
         return constants.get(value) == 0
@@ -38,6 +45,9 @@ def expand_unsupported(program: Program, types: Collection[DType]) -> Program:
     def assumed(i: Instruction) -> bool:
         if i.opcode in _ALIKE:
             return len({same.get(v, v) for v in i.operands}) == 1 and i.operands[0] not in constants
+        if i.opcode is Opcode.SELECT:
+            condition, *sides = i.operands
+            return orders.get(condition) == set(map(known, sides)) and sides[1] not in constants
         return i.opcode in _PRODUCTS and any(map(zero, i.operands[:2]))
 
     chosen = {i.result for i in numbers if assumed(i)}
@@ -50,6 +60,8 @@ def expand_unsupported(program: Program, types: Collection[DType]) -> Program:
             return select(finite(x), 0.0, builder.constant(math.nan, x.dtype))
         if i.opcode is Opcode.DIV:
             return select(finite(x) & (x != 0.0), 1.0, builder.constant(math.nan, x.dtype))
+        if i.opcode is Opcode.SELECT:
+            return select(not_a_number(rest[0]), rest[0], select(x, y, rest[0]))
         product = _nothing(x, y) if zero(i.operands[1]) else _nothing(y, x)
         return product + rest[0] if rest else product
 
@@ -97,7 +109,7 @@ def _apply(program: Program, goal: Goal) -> Program:
 
 NAN_GUARDS = Pass(
     "spell out what a driver assumes",
-    "x - x, x / x and x * 0 by the bits of x: NaN and infinities count",
+    "x - x, x / x, x * 0, x < y ? x : y by the bits of x or y: NaN and infinities count",
     Stage.LANGUAGE,
     _apply,
     wanted=lambda goal: goal.dialect is not None and bool(goal.dialect.hidden),

@@ -16,6 +16,7 @@ from hologram.runtime.dispatch import deferred
 from hologram.runtime.launches.recording import constant
 from hologram_torch.kernels import tables
 from hologram_torch.kernels.fused import fused
+from hologram_torch.kernels.operators import present
 from hologram_torch.kernels.registry import add
 from hologram_torch.kernels.tables import Rule, Table
 
@@ -123,8 +124,9 @@ INTERPOLATIONS: tuple[tuple[str, Rule, bool], ...] = (  # whether they ask if co
 )
 
 for _name, _rule, _corners in INTERPOLATIONS:
-    add(_name, _upsampling(_rule, _corners))
-    add(f"{_name}_backward", _upsampling_backward(_rule, _corners))
+    if any(present(_name)):
+        add(_name, _upsampling(_rule, _corners))
+        add(f"{_name}_backward", _upsampling_backward(_rule, _corners))
 
 
 # Padding.

@@ -67,10 +67,13 @@ def _operators() -> Mapping[tuple[Opcode, DType], str]:
     table |= spell({O.NE: "!({0} == {1})"}, FLOATS)  # naga's != is false for NaN
     table |= spell({O.SELECT: "select({2}, {1}, {0})"}, dtypes.ALL, (index,))
     table |= spell({O.DIV: "{0} / {1}"}, FLOATS, (index,)) | spell({O.REM: "{0} % {1}"}, (index,))
-    # WGSL: x / 0 is x, x % 0 is 0.
+    # WGSL: x / 0 is x, x % 0 is 0. Vulkan leaves a remainder of negative numbers undefined, and NVIDIA's driver takes
+    # them for unsigned; naga does not see to it.
     for d in INTEGERS:
         zero = literal(d, 0)
-        table |= spell({O.DIV: f"select({{0}} / {{1}}, {zero}, {{1}} == {zero})", O.REM: "{0} % {1}"}, (d,))
+        rest = "{0} - {0} / {1} * {1}"
+        rem = f"select({rest}, {zero}, {{1}} == {zero})" if d.is_signed else "{0} % {1}"
+        table |= spell({O.DIV: f"select({{0}} / {{1}}, {zero}, {{1}} == {zero})", O.REM: rem}, (d,))
     table |= spell({O.MIN: "min({0}, {1})", O.MAX: "max({0}, {1})"}, INTEGERS, (index,))
     table |= spell({O.MIN: "minimum({0}, {1})", O.MAX: "maximum({0}, {1})"}, (f32,))
     table |= spell({O.MIN: "minimum_f64({0}, {1})", O.MAX: "maximum_f64({0}, {1})"}, (f64,))
