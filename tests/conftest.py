@@ -153,7 +153,11 @@ def executor(backend: str, executors: dict[str, hg.Executor]) -> hg.Executor:
 
 ADAPTERS = {
     "workgroup": {"software": False},
-    "register": {"software": True, "subgroup": 1},
+    # Without subgroups there are no matrix units, which are theirs.
+    "register": {
+        "software": True, "subgroup": 1, "matrix_dtypes": frozenset(), "rounded_dtypes": frozenset(),
+        "matrix_attention": False, "bulk_bytes": 0,
+    },  # fmt: skip
     "subgroup": {"software": True},  # by its subgroups, where it has any
 }
 

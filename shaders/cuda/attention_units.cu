@@ -4,6 +4,7 @@
 // stay in fragments: the scores' places are those of a left operand, so weights go from one product into the other.
 // A mask's -infinity hides a score, which is LOWEST then. A row's maximum so far rescales its sums (Milakov and Gimelshein 2018, Dao 2023).
 
+#include "bulk_units.h"
 #include "shared_tile.h"
 
 struct Params {
@@ -24,8 +25,8 @@ using Tile = SharedTile<T, KEYS, HEAD>;
 
 extern "C" __global__ void __launch_bounds__(THREADS)
 atlas_attention_units(const T* q, const T* k, const T* v, const float* mask, T* out, Params params) {
-    alignas(16) __shared__ T k_tiles[2][KEYS * HEAD];
-    alignas(16) __shared__ T v_tiles[2][KEYS * HEAD];
+    T* k_tiles = reinterpret_cast<T*>(dynamic_memory());  // two turns of keys, then of values
+    T* v_tiles = k_tiles + 2 * KEYS * HEAD;
     const unsigned lane = threadIdx.x % 32, pair = lane % 4 * 2;
     const unsigned head = blockIdx.y / params.groups, group = blockIdx.y % params.groups;
     // Causal rows further down take longer, so they begin first.
@@ -40,8 +41,8 @@ atlas_attention_units(const T* q, const T* k, const T* v, const float* mask, T* 
     // A causal row looks at no key after itself.
     const unsigned stop = CAUSAL ? min(params.s, tile_row + ROWS) : params.s;
     const auto load = [&](unsigned turn) {
-        Tile::load<K_WHOLE, THREADS>(k_tiles[turn % 2], k_start, params.k_row, params.k_column, turn * KEYS, params.s, 0, params.e);
-        Tile::load<V_WHOLE, THREADS>(v_tiles[turn % 2], v_start, params.v_row, params.v_column, turn * KEYS, params.s, 0, params.ev);
+        Tile::load<K_WHOLE, THREADS>(k_tiles + turn % 2 * KEYS * HEAD, k_start, params.k_row, params.k_column, turn * KEYS, params.s, 0, params.e);
+        Tile::load<V_WHOLE, THREADS>(v_tiles + turn % 2 * KEYS * HEAD, v_start, params.v_row, params.v_column, turn * KEYS, params.s, 0, params.ev);
     };
     load(0);
     commit_copies();
@@ -75,24 +76,35 @@ atlas_attention_units(const T* q, const T* k, const T* v, const float* mask, T* 
 #pragma unroll
             for (unsigned j = 0; j < KEYS / 16; j++) {
                 unsigned right[4];
-                Tile::fragments<true, false>(right, k_tiles[turn % 2], 16 * j, 16 * i);
+                Tile::fragments<true, false>(right, k_tiles + turn % 2 * KEYS * HEAD, 16 * j, 16 * i);
                 multiply_add(score[2 * j], query[i], right[0], right[1], T());
                 multiply_add(score[2 * j + 1], query[i], right[2], right[3], T());
             }
+        // Most turns hide nothing: their keys are all there, and before the first row.
+        const bool whole = !MASKED && (turn + 1) * KEYS <= params.s && !(CAUSAL && (turn + 1) * KEYS > tile_row + 1);
         float highest[2] = {top[0], top[1]};
 #pragma unroll
         for (unsigned j = 0; j < KEYS / 8; j++)
 #pragma unroll
-            for (unsigned part = 0; part < 4; part++) {
-                const unsigned row = first_row + part / 2 * 8, column = turn * KEYS + 8 * j + pair + part % 2;
-                float value = score[j][part] * scale, added = 0.0f;
-                if (MASKED && row < params.l && column < params.s)
-                    added = mask_start[(size_t)row * params.mask_row + (size_t)column * params.mask_column];
-                const bool hidden = __float_as_uint(added) == 0xff800000u || column >= params.s || (CAUSAL && column > row);
-                value = hidden ? LOWEST : value + (added < LEAST ? LEAST : added) * LOG2_E;
-                score[j][part] = value;
-                highest[part / 2] = fmaxf(highest[part / 2], value);
-            }
+            for (unsigned part = 0; part < 4; part++) score[j][part] *= scale;
+        if (!whole) {
+#pragma unroll
+            for (unsigned j = 0; j < KEYS / 8; j++)
+#pragma unroll
+                for (unsigned part = 0; part < 4; part++) {
+                    const unsigned row = first_row + part / 2 * 8, column = turn * KEYS + 8 * j + pair + part % 2;
+                    float added = 0.0f;
+                    if (MASKED && row < params.l && column < params.s)
+                        added = mask_start[(size_t)row * params.mask_row + (size_t)column * params.mask_column];
+                    const bool hidden = __float_as_uint(added) == 0xff800000u || column >= params.s || (CAUSAL && column > row);
+                    if (hidden) score[j][part] = LOWEST;
+                    else if (MASKED) score[j][part] += (added < LEAST ? LEAST : added) * LOG2_E;
+                }
+        }
+#pragma unroll
+        for (unsigned j = 0; j < KEYS / 8; j++)
+#pragma unroll
+            for (unsigned part = 0; part < 4; part++) highest[part / 2] = fmaxf(highest[part / 2], score[j][part]);
 
         // A higher maximum rescales what was summed up before.
 #pragma unroll
@@ -108,7 +120,8 @@ atlas_attention_units(const T* q, const T* k, const T* v, const float* mask, T* 
         for (unsigned j = 0; j < KEYS / 8; j++)
 #pragma unroll
             for (unsigned part = 0; part < 4; part++) {
-                const float value = score[j][part], weight = value <= LOWEST ? 0.0f : exp2f(value - top[part / 2]);
+                const float value = score[j][part], power = exp2f(value - top[part / 2]);
+                const float weight = !whole && value <= LOWEST ? 0.0f : power;
                 total[part / 2] += weight;
                 score[j][part] = weight;
             }
@@ -125,7 +138,7 @@ atlas_attention_units(const T* q, const T* k, const T* v, const float* mask, T* 
 #pragma unroll
             for (unsigned j = 0; j < HEAD / 16; j++) {
                 unsigned right[4];
-                Tile::fragments<false, true>(right, v_tiles[turn % 2], 16 * i, 16 * j);
+                Tile::fragments<false, true>(right, v_tiles + turn % 2 * KEYS * HEAD, 16 * i, 16 * j);
                 multiply_add(sum[2 * j], weights, right[0], right[1], T());
                 multiply_add(sum[2 * j + 1], weights, right[2], right[3], T());
             }

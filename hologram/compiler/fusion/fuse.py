@@ -9,6 +9,7 @@ compose; nothing is ever read through a division.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 from hologram.compiler.fusion.cost import instructions, is_short, weight
 from hologram.compiler.fusion.graph import Graph, Node
@@ -35,6 +36,7 @@ MOST_INSTRUCTIONS = (
     4096  # of one kernel, functions counted as what they become: the same, and sin is 230 of them
 )
 FEW = 8  # operations that are never too long
+MOST_SWEEPS = 4  # over rows: each computes anew what those before it did. A CPU keeps a row in its cache
 MOST_STREAMS = 40  # buffers of one kernel: each is a stream of memory, and registers
 
 
@@ -255,6 +257,9 @@ class Fusion:
         """Why a kernel cannot take in a further operation; empty if it can."""
         if group.streams + len(node.reads) > self.most_streams:
             return f"the kernel that needs it sees {group.streams} buffers already"
+        before, more = sweeps(group.inlined.values()), sweeps((node,))
+        if more and before and before + more > MOST_SWEEPS and not self.limits.host_resident:
+            return f"the kernel that needs it goes over its rows {before} times already"
         times = len(group.needs[node.results[0]])
         if group.computed + times > MOST_OPERATIONS:
             return f"the kernel that needs it computes {group.computed} operations already"
@@ -336,3 +341,9 @@ class Fusion:
                 seen.add(id(now))
                 queue += [self.homes[v] for v in now.sources if v in self.homes]
         return False
+
+
+def sweeps(nodes: Iterable[Node]) -> int:
+    """How often a kernel with these nodes goes over its rows to fold them: a softmax or its like does so twice."""
+    rows = {node.results[0]: node.operation for node in nodes if isinstance(node.operation, Row)}
+    return sum(1 + operation.keeps_shape for operation in rows.values())

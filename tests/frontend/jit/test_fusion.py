@@ -290,3 +290,19 @@ def test_comparisons_of_widened_integers(executor: hg.Executor, kind: str) -> No
             found, (wide < number, wide <= number, wide == number, wide > number), strict=True
         ):
             np.testing.assert_array_equal(got.to_numpy(), wanted)
+
+
+def test_a_kernel_goes_over_its_rows_a_few_times_at_most(executor: hg.Executor) -> None:
+    """Each time it computes anew what it did before: a chain in one kernel would take time that grows as its square."""
+    length = 12
+
+    def chain(x: hg.Tensor, y: hg.Tensor) -> hg.Tensor:
+        for _ in range(length):
+            x = hg.softmax(x * y, dim=0)
+        return x
+
+    x, y = (executor.tensor(np.random.default_rng(k).random(1000, np.float32)) for k in range(2))
+    jitted = hg.jit(chain)
+    np.testing.assert_allclose(jitted(x, y).to_numpy(), chain(x, y).to_numpy(), rtol=1e-5)
+    kernels = 1 if executor.limits.host_resident else length // 2
+    assert jitted.compiled(x, y).dispatches == kernels

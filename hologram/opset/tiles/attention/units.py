@@ -15,8 +15,10 @@ from hologram.opset.tiles.attention.operands import additive, batch_of
 UNITS = "attention_units"  # the kernel's stem
 HEADS = (16, 32, 64, 128)  # elements of a row in workgroup memory
 # Subgroups of a workgroup, of 16 rows each, and keys in workgroup memory at a time; the first that fits is the default.
-SIZES = ((4, 64), (4, 32), (8, 64), (8, 32), (2, 64), (2, 32), (4, 128), (8, 128), (4, 16))
+# On an H200 the first takes 0.70 to 0.90 of the time of the best of the others (docs/design/native.md).
+SIZES = ((8, 128), (4, 64), (4, 32), (8, 64), (8, 32), (2, 64), (2, 32), (4, 128), (4, 16))
 MOST_SHARED = 48 << 10  # bytes that a kernel gets without asking
+SLACK_BYTES = 1024  # what is asked for begins at a multiple of as many
 ROWS = 16  # of a subgroup
 PIECE = 8  # elements that are loaded at once where they lie so
 PIECE_BYTES = 16
@@ -33,7 +35,7 @@ def unit_ways(dtype: DType, head: int, limits: Limits) -> tuple[Candidate, ...]:
     padded = _padded(head)
     if dtype not in exact_dtypes(limits) or not padded:
         return ()
-    room = min(limits.shared_bytes, MOST_SHARED)
+    room = max(min(limits.shared_bytes, MOST_SHARED), limits.bulk_bytes)
     return tuple(
         Candidate(UNITS, (("KEYS", keys), ("SUBGROUPS", subgroups)), (subgroups * limits.subgroup, 1))
         for subgroups, keys in SIZES
@@ -44,12 +46,17 @@ def unit_ways(dtype: DType, head: int, limits: Limits) -> tuple[Candidate, ...]:
 
 def _shared_bytes(dtype: DType, head: int, subgroups: int, keys: int, limits: Limits) -> int:
     """Workgroup memory of the kernel."""
-    if limits.copies_ahead:  # keys and values, two turns of each; the rest is in registers
-        return 4 * keys * head * dtype.itemsize
+    if limits.copies_ahead:
+        return _asked_bytes(dtype, head, keys)
     # Keys or values, in padded lines; each row's scores, in f32, weights and a number.
     rows = ROWS * subgroups
     lines = keys * (head * dtype.itemsize + PIECE_BYTES)
     return lines + rows * (keys * (f32.itemsize + dtype.itemsize) + f32.itemsize)
+
+
+def _asked_bytes(dtype: DType, head: int, keys: int) -> int:
+    """What a launch asks for: keys and values, two turns of each; the rest is in registers."""
+    return 4 * keys * head * dtype.itemsize + SLACK_BYTES
 
 
 def exact_dtypes(limits: Limits) -> frozenset[DType]:
@@ -92,13 +99,16 @@ def unit_steps(steps: Steps, found: Attended, result: Place, limits: Limits, way
     for place, batch in zip(places, batches, strict=True):
         lead = (*(0,) * (3 - batch.ndim), *batch.strides)
         scalars += [place.layout.offset, *lead, *place.layout.strides[-2:]]
-    tile = _tile(way, k, v, head, causal=look.causal, masked=mask is not None)
+    asked = _asked_bytes(k.dtype, head, way.constant("KEYS")) if limits.copies_ahead else 0
+    tile = _tile(way, k, v, head, asked, causal=look.causal, masked=mask is not None)
     grid = (-(-rows // (ROWS * way.constant("SUBGROUPS"))), heads * groups, outer)
     steps.add(Step(tile, tuple(range(5)), tuple(scalars), grid), [p.position for p in places])
     return True
 
 
-def _tile(way: Candidate, k: Layout, v: Layout, head: int, *, causal: bool, masked: bool) -> Tile:
+def _tile(
+    way: Candidate, k: Layout, v: Layout, head: int, asked: int, *, causal: bool, masked: bool
+) -> Tile:
     constants = (*way.constants, ("HEAD", head), ("CAUSAL", causal), ("MASKED", masked))
     dtype = k.dtype
     return Tile(
@@ -112,6 +122,7 @@ def _tile(way: Candidate, k: Layout, v: Layout, head: int, *, causal: bool, mask
         types=(("T", dtype),),
         constants=(*constants, ("K_WHOLE", whole(k)), ("V_WHOLE", whole(v))),
         workgroup=(*way.threads, 1),
+        shared_bytes=asked,
     )
 
 
