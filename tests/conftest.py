@@ -155,9 +155,13 @@ ADAPTERS = {
     "workgroup": {"software": False},
     # Without subgroups there are no matrix units, which are theirs.
     "register": {
-        "software": True, "subgroup": 1, "matrix_dtypes": frozenset(), "rounded_dtypes": frozenset(),
-        "matrix_attention": False, "bulk_bytes": 0,
-    },  # fmt: skip
+        "software": True,
+        "subgroup": 1,
+        "matrix_dtypes": frozenset(),
+        "rounded_dtypes": frozenset(),
+        "matrix_attention": False,
+        "bulk_bytes": 0,
+    },
     "subgroup": {"software": True},  # by its subgroups, where it has any
 }
 

@@ -2,8 +2,9 @@
 
 A language that lets its compiler assume there are no NaN makes 0, 1 and 0 of them. The exponent's bits say the same
 and leave it nothing to assume. A choice between the two sides of a comparison becomes the hardware's minimum or
-maximum, which lose NaN (NVIDIA's driver does so): where the comparison fails for NaN, its bits choose. Two values are one to a driver also where an element is read twice, as it is by
-parameters that are one buffer (aliasing.merge), or read after it was written.
+maximum, which lose NaN (NVIDIA's driver does so): where the comparison fails for NaN, its bits choose. Two values are
+one to a driver also where an element is read twice, as it is by parameters that are one buffer (aliasing.merge), or
+read after it was written.
 """
 
 from __future__ import annotations

@@ -170,7 +170,11 @@ def test_fused_results_and_kernels(executor: hg.Executor, name: str) -> None:
         slack = 0.0 if exact else 2.0**-21
         np.testing.assert_allclose(ours.to_numpy(), eager.to_numpy(), rtol=slack, atol=slack)
     kernels = case.kernels if executor.limits.host_resident else case.elsewhere or case.kernels
-    assert found.dispatches == kernels, [group.reasons for group in found.assembly.groups]
+    reasons = [group.reasons for group in found.assembly.groups]
+    if executor.limits.host_resident or executor.limits.software:
+        assert found.dispatches == kernels, reasons
+    else:  # kernels for a GPU's units take in more: a convolution is one on an H200
+        assert found.dispatches <= kernels, reasons
 
 
 def test_small_updates_of_different_sizes_share_kernels_where_launches_are_dear(

@@ -106,9 +106,7 @@ def unit_steps(steps: Steps, found: Attended, result: Place, limits: Limits, way
     return True
 
 
-def _tile(
-    way: Candidate, k: Layout, v: Layout, head: int, asked: int, *, causal: bool, masked: bool
-) -> Tile:
+def _tile(way: Candidate, k: Layout, v: Layout, head: int, asked: int, *, causal: bool, masked: bool) -> Tile:
     constants = (*way.constants, ("HEAD", head), ("CAUSAL", causal), ("MASKED", masked))
     dtype = k.dtype
     return Tile(
