@@ -16,7 +16,7 @@ from torch._C import DispatchKey
 from torch._guards import active_fake_mode
 from torch._higher_order_ops.utils import registered_hop_fake_fns
 from torch._prims import rng_prims
-from torch._subclasses.fake_tensor import FakeTensor
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.fx.experimental.proxy_tensor import ProxyTorchDispatchMode
 
 from hologram.opset.random import Key
@@ -66,9 +66,11 @@ def _selecting(higher: Any, place: int, own: Callable[..., Any]) -> None:
 
     higher.py_kernels[DispatchKey.BackendSelect] = select
     higher._dispatch_cache.clear()
-    # What it does with fake tensors and in a trace refers to the one before.
-    others: Any = higher.python_key_table[ProxyTorchDispatchMode], registered_hop_fake_fns[higher]
-    for function in others:
+    # What it does with fake tensors (in one table or, before PyTorch 2.13, the other) and in a trace refers to the one
+    # before.
+    table: Any = higher.python_key_table
+    others = table[ProxyTorchDispatchMode], table.get(FakeTensorMode), registered_hop_fake_fns.get(higher)
+    for function in filter(None, others):
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
             if name == "impl_backend_select":
                 cell.cell_contents = select
