@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 BACKEND ?= auto
+MINUTES ?= inf
 # The suite's operations on backends whose hardware is emulated: one test in EVERY, as clang compiles each kernel.
 EVERY   ?= 16
 ifeq ($(shell uname -s),Linux)
@@ -62,8 +63,8 @@ bench: $(VENV)/bench ## the same work here and in the peers that are installed, 
 	$(BIN)/python bench/peers.py --suite models-webgpu --json out/peers-models-webgpu.json
 	$(BIN)/python bench/peers.py --suite roofline --json out/peers-roofline.json
 
-card: $(VENV)/bench ## on a machine with a GPU: the tests and benchmarks of WebGPU and CUDA on it, kept under bench/results/
-	$(BIN)/python bench/card.py
+card: $(VENV)/bench ## on a machine with a GPU: the tests and benchmarks of WebGPU and CUDA on it, kept under bench/results/ (MINUTES=10 at most)
+	$(BIN)/python bench/card.py --minutes $(MINUTES)
 
 docs: $(VENV)/test ## the documents as a site, in out/site
 	$(BIN)/mkdocs build --quiet

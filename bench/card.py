@@ -1,6 +1,7 @@
 """Everything that waits for a real GPU, in one command: the tests and the benchmarks on it, kept under bench/results/.
 
-    python bench/card.py            # every adapter that is no software; fails where there is none
+    python bench/card.py                    # every adapter that is no software; fails where there is none
+    python bench/card.py --minutes 10       # what has not ended by then is cut off, and counts as failed
 
 Writes bench/results/<adapter>-<driver>-<commit>/ (with -<number> behind it for all but a backend's first): tests.txt,
 a file for each suite (peers-webgpu.json, ...), torch-conformance.txt, bench/ with the report of `hologram bench`,
@@ -10,14 +11,17 @@ is installed. Metal joins when it has devices.
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from threading import TIMEOUT_MAX, Timer
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # for `bench`, and a checkout's own `hologram`
 
@@ -56,36 +60,46 @@ def folder(card: DeviceInfo, commit: str, *, first: bool) -> Path:
     return path
 
 
-def run(command: list[str], log: Path, environment: dict[str, str]) -> int:
-    """Runs a command, its output shown and kept."""
+def run(command: list[str], log: Path, environment: dict[str, str], until: float) -> int:
+    """Runs a command, its output shown and kept, until a time of `time.monotonic` at the latest."""
+    seconds = until - time.monotonic()
+    if seconds <= 0:
+        print(f"{log.name}: no time is left")
+        return 1
     with log.open("w") as file:
         process = subprocess.Popen(
             command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
         assert process.stdout is not None
-        for line in process.stdout:
-            print(line, end="")
-            file.write(line)
-        return process.wait()
+        timer = Timer(min(seconds, TIMEOUT_MAX), process.kill)
+        timer.start()
+        try:
+            for line in process.stdout:
+                print(line, end="")
+                file.write(line)
+            return abs(process.wait())  # killed: the signal's number
+        finally:
+            timer.cancel()
 
 
 def commands(card: DeviceInfo, out: Path, *, first: bool) -> Iterator[tuple[Path, list[str]]]:
     """What is run on a card, and where its output is kept."""
 
     def tests(*arguments: str) -> list[str]:
-        return [sys.executable, "-m", "pytest", "-q", "--backend", card.backend, *arguments]
+        beside = ["-n", str(max((os.cpu_count() or 2) // 2, 1)), "--dist", "worksteal"]
+        return [sys.executable, "-m", "pytest", "-q", "--backend", card.backend, *beside, *arguments]
 
     yield out / "tests.txt", tests(*(TESTS if first else BESIDE))
     if not first:
         return
-    ours = [str(Path(sys.executable).with_name("hologram")), "bench", "--backend", card.backend]
+    ours = [sys.executable, "-m", "hologram", "bench", "--backend", card.backend]
     yield out / "tune.txt", [*ours, "--tune"]
     yield out / "bench.txt", [*ours, "--output", str(out / "bench")]
     if card.backend == "cuda" and shutil.which(SANITIZER):
         for tool in TOOLS:
             sanitizer = [SANITIZER, "--tool", tool, "--error-exitcode", "1"]
-            yield out / f"{tool}.txt", [*sanitizer, *tests(*WRITTEN)]
-            sample = tests("--every", str(SANITIZED), "tests/test_ops.py")
+            yield out / f"{tool}.txt", [*sanitizer, *tests("-n", "0", *WRITTEN)]
+            sample = tests("-n", "0", "--every", str(SANITIZED), "tests/test_ops.py")
             yield out / f"{tool}-operations.txt", [*sanitizer, *sample]
     for suite in [name for name, one in SUITES.items() if one.backend in (card.backend, "")]:
         file = out / f"peers-{suite}.json"
@@ -96,23 +110,26 @@ def commands(card: DeviceInfo, out: Path, *, first: bool) -> Iterator[tuple[Path
     yield out / "torch-conformance.txt", conformance
 
 
-def measure(card: DeviceInfo, commit: str, *, first: bool) -> int:
-    """The tests and benchmarks of one card; the worst exit code."""
+def measure(card: DeviceInfo, commit: str, until: float, *, first: bool) -> int:
+    """The tests and benchmarks of one card, until a time of `time.monotonic`; the worst exit code."""
     out = folder(card, commit, first=first)
     facts = {"adapter": card.name, "driver": card.driver, "backend": card.backend, "commit": commit}
     facts |= {"details": dict(card.details), "limits": {k: str(v) for k, v in vars(card.limits).items()}}
     (out / "card.json").write_text(json.dumps(facts, indent=1) + "\n")
     environment = os.environ | ({} if first else {"HOLOGRAM_DEVICE": str(card.index)})
-    return max(run(command, log, environment) for log, command in commands(card, out, first=first))
+    return max(run(command, log, environment, until) for log, command in commands(card, out, first=first))
 
 
 def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="for all of it")
+    until = time.monotonic() + 60 * parser.parse_args().minutes
     commit = subprocess.check_output(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, text=True).strip()
     gpus = cards()
     if not gpus:
         print("There is no real GPU here; `hologram doctor` says why.")
         return 1
-    return max(measure(card, commit, first=first) for card, first in gpus)
+    return max(measure(card, commit, until, first=first) for card, first in gpus)
 
 
 if __name__ == "__main__":
