@@ -163,7 +163,7 @@ TEXTS = {
     "elements of other lines": Text(r"lane % 4 \+ 4 \* down", "lane / 8 + 4 * down", rounded),
     "a pair past the last column": Text(r"column \+ 1 == params\.n", "false", HALVES),
     "keys of two turns ago": Text(
-        r"turn \* KEYS, params\.s, 0, params\.e\)", "turn / 2 * KEYS, params.s, 0, params.e)", ATTENTION
+        r"turn \* KEYS, params\.s, 0, params\.e\)", "turn / 2 * KEYS, params.s, 0, params.e)", TURNS
     ),
     "keys that come too late": Text(rf"(wait_for_copies<0>\(\);\s*){BARRIER}", r"\1", ATTENTION),
     "weights of other rows": Text(r"part / 2\] \+ part % 2 \* 2", "part % 2] + part / 2 * 2", ATTENTION),
