@@ -9,7 +9,7 @@ from hologram.frontend.linear_algebra.operands import matrix, square, succeeded
 from hologram.frontend.tensor import Tensor
 from hologram.opset.linear_algebra import solving, spectral, triangular
 
-NONE_FOUND = "has NaN or infinite elements, or LAPACK's iteration did not converge"
+NONE_FOUND = "has NaN or infinite elements, or the iteration did not converge"
 
 
 class QRResult(NamedTuple):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from hologram.atlas.program import Program
 from hologram.foundation.dtypes import DType
 from hologram.foundation.frozen import frozen
 from hologram.machine.layout import Layout
 from hologram.machine.plan import Plan, Scratch, Step
+from hologram.opset.forms.expression import step_of
 from hologram.opset.forms.map import copy_plan
 
 
@@ -37,6 +39,12 @@ class Steps:
     def add(self, step: Step, positions: Sequence[int]) -> None:
         """A step whose operands are numbered by `positions`."""
         self.steps.append(replace(step, operands=tuple(positions[k] for k in step.operands)))
+
+    def run(
+        self, program: Program, places: Sequence[Place], numbers: Mapping[str, int], grid: Sequence[int]
+    ) -> None:
+        """A program whose buffers are those places, each contiguous from its first element on."""
+        self.add(step_of(program, range(len(places)), numbers, grid), [p.position for p in places])
 
     def extend(self, plan: Plan, positions: Sequence[int]) -> None:
         """A whole plan of another operation, on operands at those positions."""

@@ -7,7 +7,7 @@ as all matrices are copied; what is right of the panel is then a substitution an
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 
 from hologram.atlas.builder import Builder, Value, absolute, log, select
@@ -18,7 +18,6 @@ from hologram.foundation.sizes import fixed_range
 from hologram.machine.layout import Layout
 from hologram.machine.plan import Target
 from hologram.opset.creation import fill
-from hologram.opset.forms.expression import step_of
 from hologram.opset.forms.operation import Attributes
 from hologram.opset.forms.steps import Place, Steps
 from hologram.opset.linear_algebra.triangular_blocks import (
@@ -35,12 +34,6 @@ THREADS = 64
 Results = tuple[Place, Place, Place]  # factors (batch, m, n), and for each row the one it was, and the pivots
 
 
-def _run(
-    steps: Steps, program: Program, places: Sequence[Place], numbers: Mapping[str, int], grid: Sequence[int]
-) -> None:
-    steps.add(step_of(program, range(len(places)), numbers, grid), [p.position for p in places])
-
-
 def _factored(steps: Steps, source: Place, info: Place, target: Target) -> Results:
     """Appends the factors of a stack, flat; `info` has been filled with 0."""
     *lead, m, n = source.layout.shape
@@ -51,16 +44,16 @@ def _factored(steps: Steps, source: Place, info: Place, target: Target) -> Resul
     width = min(m, n)
     order, place, total = (steps.place(i32, (batch, m)) for _ in range(3))
     chosen, pivots, used = (steps.place(i32, (batch, size)) for size in (PANEL, width, m))
-    _run(steps, _begin(), (total,), {}, (batch, m))
+    steps.run(_begin(), (total,), {}, (batch, m))
     for first in fixed_range(0, width, PANEL):
         last = min(first + PANEL, width)
         sizes = {"m": m, "n": n, "first": first, "last": last, "width": width}
         _cleared(steps, used, target)
-        _run(steps, _panel(dtype), (now, used, chosen, info), sizes, (batch * THREADS,))
-        _run(steps, _begin(), (order,), {}, (batch, m))
-        _run(steps, _begin(), (place,), {}, (batch, m))
-        _run(steps, _exchange(), (chosen, order, place, total, pivots), sizes, (batch,))
-        _run(steps, _rows(dtype), (now, order, turned), {"m": m, "n": n}, (batch, m, n))
+        steps.run(_panel(dtype), (now, used, chosen, info), sizes, (batch * THREADS,))
+        steps.run(_begin(), (order,), {}, (batch, m))
+        steps.run(_begin(), (place,), {}, (batch, m))
+        steps.run(_exchange(), (chosen, order, place, total, pivots), sizes, (batch,))
+        steps.run(_rows(dtype), (now, order, turned), {"m": m, "n": n}, (batch, m, n))
         if last < n:
             own, right, below = slice(first, last), slice(last, n), slice(last, m)
             upper = steps.place(dtype, (batch, last - first, n - last))
@@ -70,7 +63,7 @@ def _factored(steps: Steps, source: Place, info: Place, target: Target) -> Resul
             if last < m:
                 product = product_of(steps, part(turned, below, own), upper, target)
                 numbers = {"m": m, "n": n, "first": last}
-                _run(steps, _less(dtype), (turned, product, now), numbers, (batch, m - last, n - last))
+                steps.run(_less(dtype), (turned, product, now), numbers, (batch, m - last, n - last))
         else:
             now, turned = turned, now
     return now, total, pivots
@@ -210,9 +203,9 @@ def _exchanges(back: bool) -> Program:
 def _ordered(steps: Steps, pivots: Place, order: Place, back: bool = False) -> None:
     """Appends the order that pivots say, each flat: (batch, width) and (batch, rows)."""
     batch, width = pivots.layout.shape
-    _run(steps, _begin(), (order,), {}, order.layout.shape)
+    steps.run(_begin(), (order,), {}, order.layout.shape)
     numbers = {"rows": order.layout.shape[1], "width": width}
-    _run(steps, _exchanges(back), (pivots, order), numbers, (batch,))
+    steps.run(_exchanges(back), (pivots, order), numbers, (batch,))
 
 
 @lru_cache(maxsize=2)
@@ -272,7 +265,7 @@ def solve_steps(
     batch = x.layout.size // (n * columns)
     given = steps.converted(b, b.layout.dtype)
     right = steps.place(b.layout.dtype, (batch, n, columns))
-    _run(steps, _rows(b.layout.dtype), (given, total, right), {"m": n, "n": columns}, (batch, n, columns))
+    steps.run(_rows(b.layout.dtype), (given, total, right), {"m": n, "n": columns}, (batch, n, columns))
     out = Place(x.position, right.layout)
     _substituted(steps, made, right, out, target)
 
@@ -300,13 +293,13 @@ def lu_solve_steps(
     _ordered(steps, Place(pivots.position, order.layout), order, back)
     exchange, sizes, grid = _rows(dtype), {"m": n, "n": columns}, given.layout.shape
     if not back:
-        _run(steps, exchange, (given, order, middle), sizes, grid)
+        steps.run(exchange, (given, order, middle), sizes, grid)
         _substituted(steps, made, middle, out, target)
         return
     across, right = turned(made), steps.place(dtype, given.layout.shape)
     substitution_steps(steps, (across, given), (middle,), {"upper": False, "unit": False}, target)
     substitution_steps(steps, (across, middle), (right,), {"upper": True, "unit": True}, target)
-    _run(steps, exchange, (right, order, out), sizes, grid)
+    steps.run(exchange, (right, order, out), sizes, grid)
 
 
 def order_steps(
@@ -333,7 +326,7 @@ def inverse_steps(
     made, total, _ = _factored(steps, x, info, target)
     flat = Layout.contiguous(x.layout.dtype, (x.layout.size // (n * n), n, n))
     right = steps.place(x.layout.dtype, flat.shape)
-    _run(steps, _identity(x.layout.dtype), (total, right), {}, flat.shape)
+    steps.run(_identity(x.layout.dtype), (total, right), {}, flat.shape)
     _substituted(steps, made, right, Place(inverse.position, flat), target)
 
 
@@ -383,7 +376,7 @@ def _by_diagonal(
     info = steps.place(i32, (batch,))
     _cleared(steps, info, target)
     made, _, pivots = _factored(steps, source, info, target)
-    _run(steps, _diagonal(source.layout.dtype, logarithm), (made, pivots, *results), {"n": n}, (batch,))
+    steps.run(_diagonal(source.layout.dtype, logarithm), (made, pivots, *results), {"n": n}, (batch,))
 
 
 def determinant_steps(

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from hologram.atlas.builder import Builder, Value, select, sqrt
+from hologram.atlas.complex_parts import conjugate
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, Program
 from hologram.foundation.dtypes import DType, i32, index
@@ -21,7 +22,7 @@ from hologram.opset.forms.address import Address, Operand
 from hologram.opset.forms.expression import numbers_of, step_of
 from hologram.opset.forms.operation import Attributes
 from hologram.opset.forms.steps import Place, Steps
-from hologram.opset.tiles.product import product_plan
+from hologram.opset.matmul import matmul
 
 BLOCK = 32  # rows and columns
 
@@ -43,9 +44,32 @@ def product_of(steps: Steps, a: Place, b: Place, target: Target) -> Place:
     """Appends a @ b, in scratch memory."""
     dtype = a.layout.dtype
     out = steps.place(dtype, (*a.layout.shape[:-1], b.layout.shape[-1]))
-    plan = product_plan(a.layout, b.layout, out.layout, dtype, target)
-    steps.extend(plan, (a.position, b.position, out.position))
+    steps.extend(
+        matmul.plan((a.layout, b.layout), (out.layout,), {}, target), (a.position, b.position, out.position)
+    )
     return out
+
+
+def adjoint_of(steps: Steps, x: Place) -> Place:
+    """The transposes, conjugated where they are complex: a copy then."""
+    if not x.layout.dtype.is_complex:
+        return turned(x)
+    out = steps.place(x.layout.dtype, x.layout.shape)
+    layouts = {"x": x.layout, "out": out.layout}
+    program = _conjugated(*(Address.of(layout) for layout in layouts.values()))
+    numbers = numbers_of(list(layouts), list(layouts.values()), {})
+    steps.add(step_of(program, range(2), numbers, x.layout.shape), (x.position, out.position))
+    return turned(out)
+
+
+@lru_cache(maxsize=64)
+def _conjugated(source: Address, result: Address) -> Program:
+    b = Builder(f"atlas_conjugated_{source.dtype}", rank=len(source.steps))
+    x = Operand(b, "x", source, Access.READ, source.dtype)
+    out = Operand(b, "out", result, Access.WRITE, source.dtype)
+    at = [b.coordinate(axis) for axis in range(len(source.steps))]
+    out.put(conjugate(x.at(*at)), *at)
+    return b.build()
 
 
 # Substitution.

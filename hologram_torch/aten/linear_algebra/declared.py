@@ -1,7 +1,7 @@
 """How operators on matrices are declared: by the operations of hologram's that they are made of.
 
-These take f32 and f64. Complex matrices, and operations that a device has no kernels for, go to LAPACK on the host
-(fallback.py says whether they may); `torch.hologram.fallbacks()` lists them.
+These take f32 and f64, and complex matrices where their programs do. Others, and operations that a device has no
+kernels for, go to LAPACK on the host (fallback.py says whether they may); `torch.hologram.fallbacks()` lists them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ def matrices(
     """
 
     def of_host(x: Any, *_: Any, device: Any = None, **settings: Any) -> bool:
-        if x.is_complex() or any(settings.get(key, value) != value for key, value in ELSEWHERE.items()):
+        real = not x.is_complex() or all(operation.complex_blocks for operation in made_of)
+        if not real or any(settings.get(key, value) != value for key, value in ELSEWHERE.items()):
             return True
         limits = devices.executor(devices.current if x.device.index is None else x.device.index).limits
         return not all(operation.here(limits) for operation in made_of) or (
