@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from hologram.atlas.builder import Builder, Value, select, sqrt
+from hologram.atlas.builder import Builder, Value, absolute, select, sqrt
 from hologram.atlas.complex_parts import conjugate, imag, pair, real
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, Program
@@ -28,6 +28,10 @@ from hologram.opset.linear_algebra.triangular_blocks import adjoint_of, part, pr
 
 PANEL = 16  # columns
 FEW, THREADS = 16, 64  # of a workgroup: for few rows, and for more
+NOTHING = {
+    32: 1e-30,
+    64: 1e-290,
+}  # by bits: columns below it are 0 beside a matrix that `scaled` brought to its size
 
 
 class Panel(NamedTuple):
@@ -227,19 +231,44 @@ def _panel(dtype: DType, threads: int) -> Program:
         return None
 
     def column(j: Value) -> None:
+        # Times a factor by which the largest is 1: squares of small numbers are none.
+        def larger(row: Value, best: Value) -> tuple[Value]:
+            z = b.load(x, at(row, j))
+            for u in (real(z), imag(z)) if dtype.is_complex else (z,):
+                best = select((row >= j) & (absolute(u) > best), absolute(u), best)
+            return (best,)
+
+        (best,) = b.loop(thread, rows, larger, first=(none,), step=threads)
+        b.shared_store(squares, thread, best)
+        b.barrier()
+
+        def largest(k: Value, best: Value) -> tuple[Value]:
+            other = b.shared_load(squares, k)
+            return (select(other > best, other, best),)
+
+        (peak,) = b.loop(0, threads, largest, first=(none,))
+        b.barrier()
+        empty = peak < NOTHING[dtype.part.bits]
+        factor = 1.0 / select(empty, b.constant(1.0, dtype.part), peak)
+
+        def sized(row: Value) -> Value:
+            z = b.load(x, at(row, j))
+            return pair(real(z) * factor, imag(z) * factor) if dtype.is_complex else z * factor
+
         def square(row: Value, total: Value) -> tuple[Value]:
-            return (total + select(row > j, _square(b.load(x, at(row, j))), none),)
+            return (total + select(row > j, _square(sized(row)), none),)
 
         (total,) = b.loop(thread, rows, square, first=(none,), step=threads)
         b.shared_store(squares, thread, total)
         b.barrier()
         (under,) = b.loop(0, threads, lambda k, s: (s + b.shared_load(squares, k),), first=(none,))
-        alpha = b.load(x, at(j, j))
+        known, alpha = b.load(x, at(j, j)), sized(j)
         size = sqrt(under + _square(alpha))
         beta = select(real(alpha) > 0.0, -size, size)
         flat = under == 0.0
         if dtype.is_complex:
             flat = flat & (imag(alpha) == 0.0)
+        flat = flat | empty
         divisor = select(flat, one, alpha - beta.to(dtype))
         safe = select(flat, b.constant(1.0, dtype.part), beta)
         tau = (safe - real(alpha)) / safe
@@ -248,14 +277,14 @@ def _panel(dtype: DType, threads: int) -> Program:
         b.barrier()
 
         def reflector(row: Value) -> None:
-            own = select(row < j, zero, b.load(x, at(row, j)) / divisor)
+            own = select((row < j) | empty, zero, sized(row) / divisor)
             b.store(v, v_at(row, j), select(row == j, one, own))
 
         b.loop(thread, rows, reflector, step=threads)
 
         def keep() -> None:
             b.store(taus, matrix * width + j, tau)
-            b.store(x, at(j, j), select(flat, alpha, beta.to(dtype)))
+            b.store(x, at(j, j), select(flat, known, (beta / factor).to(dtype)))
 
         b.if_(j % threads == thread, keep, nothing)
 

@@ -165,6 +165,23 @@ def test_values_that_are_hard(alone: hg.Executor, name: str, n: int, dtype: str)
         assert ulps((q.astype(wide.dtype) @ r).astype(kind.numpy), wide, dtype) <= ULPS * 2
 
 
+@KINDS
+@pytest.mark.parametrize("shape", [(33, 33), (70, 40), (17, 9)], ids=str)
+def test_columns_that_are_equal(alone: hg.Executor, shape: tuple[int, int], dtype: str) -> None:
+    """Of what is left of them nothing but rounding remains, ever smaller: squares of it are no numbers."""
+    if lacks(alone, dtype):
+        return
+    kind = hg.dtypes.dtype(dtype)
+    column = general((shape[0], 1)) + (1j * general((shape[0], 1), 7) if kind.is_complex else 0)
+    kept = np.repeat(column, shape[1], 1).astype(kind.numpy)
+    x, held = alone.tensor(kept), kept.astype(np.complex128 if kind.is_complex else np.float64)
+    q, r = (f.to_numpy() for f in linalg.qr(x))
+    assert unitary(q) <= ULPS
+    largest = float(np.linalg.norm(held))
+    assert ulps((q.astype(held.dtype) @ r).astype(q.dtype), held, dtype, largest) <= ULPS
+    checked_svd(x, held)
+
+
 def test_rank_deficient(alone: hg.Executor) -> None:
     low = (general((6, 2)) @ general((2, 5), 1)).astype(np.float32)
     x = alone.tensor(low)
