@@ -114,14 +114,12 @@ from hologram.frontend.numpy_names.shapes import (
     vsplit as vsplit, vstack as vstack,
 )
 from hologram.frontend.numpy_names.signals import (
-    convolve as convolve, correlate as correlate, ediff1d as ediff1d, gradient as gradient,
+    bartlett as bartlett, blackman as blackman, convolve as convolve, correlate as correlate,
+    ediff1d as ediff1d, gradient as gradient, hamming as hamming, hanning as hanning, kaiser as kaiser,
     trapezoid as trapezoid,
 )
 from hologram.frontend.numpy_names.statistics import (
     average as average, corrcoef as corrcoef, cov as cov, ptp as ptp,
-)
-from hologram.frontend.numpy_names.windows import (
-    bartlett as bartlett, blackman as blackman, hamming as hamming, hanning as hanning, kaiser as kaiser,
 )
 from hologram.frontend.packed import Packed as Packed
 from hologram.frontend.saved.export import export_web as export_web
