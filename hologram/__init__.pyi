@@ -65,9 +65,9 @@ from hologram.frontend.numpy_names.edits import (
 )
 from hologram.frontend.numpy_names.elementwise import (
     bitwise_count as bitwise_count, cbrt as cbrt, deg2rad as deg2rad, degrees as degrees, divmod as divmod,
-    fabs as fabs, float_power as float_power, heaviside as heaviside, iscomplex as iscomplex,
+    fabs as fabs, float_power as float_power, frexp as frexp, heaviside as heaviside, iscomplex as iscomplex,
     isneginf as isneginf, isposinf as isposinf, isreal as isreal, ldexp as ldexp, logaddexp2 as logaddexp2,
-    modf as modf, polyval as polyval, rad2deg as rad2deg, radians as radians, sinc as sinc,
+    modf as modf, polyval as polyval, rad2deg as rad2deg, radians as radians, real_if_close as real_if_close, sinc as sinc,
     spacing as spacing, unwrap as unwrap,
 )
 from hologram.frontend.numpy_names.files import load as load, save as save, savez as savez
@@ -83,7 +83,7 @@ from hologram.frontend.numpy_names.missing import (
 from hologram.frontend.numpy_names.padding import pad as pad
 from hologram.frontend.numpy_names.positions import (
     argpartition as argpartition, choose as choose, compress as compress, diag_indices as diag_indices,
-    extract as extract, indices as indices, ix_ as ix_, lexsort as lexsort, partition as partition,
+    extract as extract, fromfunction as fromfunction, indices as indices, ix_ as ix_, lexsort as lexsort, partition as partition,
     put_along_axis as put_along_axis, ravel_multi_index as ravel_multi_index, select as select,
     tril_indices as tril_indices, triu_indices as triu_indices, unravel_index as unravel_index,
 )
@@ -114,7 +114,8 @@ from hologram.frontend.numpy_names.shapes import (
     vsplit as vsplit, vstack as vstack,
 )
 from hologram.frontend.numpy_names.signals import (
-    convolve as convolve, correlate as correlate, ediff1d as ediff1d, gradient as gradient,
+    bartlett as bartlett, blackman as blackman, convolve as convolve, correlate as correlate,
+    ediff1d as ediff1d, gradient as gradient, hamming as hamming, hanning as hanning, kaiser as kaiser,
     trapezoid as trapezoid,
 )
 from hologram.frontend.numpy_names.statistics import (

@@ -29,27 +29,32 @@ from hologram.runtime.dispatch import traced_by
 
 __all__ = [
     "fft",
+    "fft2",
     "fftfreq",
     "fftn",
     "fftshift",
     "hfft",
     "ifft",
+    "ifft2",
     "ifftn",
     "ifftshift",
     "ihfft",
     "irfft",
+    "irfft2",
     "irfftn",
     "rfft",
+    "rfft2",
     "rfftfreq",
     "rfftn",
 ]
 
 NORMS = ("backward", "ortho", "forward")
+Norm = str | None  # None: the first
 MOST_TABLES = 64
 _tables: WeakKeyDictionary[Any, FIFOCache[Any, Tensor]] = WeakKeyDictionary()  # constants, by executor
 
 
-def fft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+def fft(x: Any, /, n: int | None = None, axis: int = -1, norm: Norm = None) -> Tensor:
     """The discrete Fourier transform along an axis, of which n elements are taken, zeros behind those that are there.
 
     `norm` says where the division by n stands: in the inverse ("backward"), here ("forward"), or its root in both
@@ -58,28 +63,28 @@ def fft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backwar
     return _complex("fft", x, n, axis, norm, inverse=False)
 
 
-def ifft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+def ifft(x: Any, /, n: int | None = None, axis: int = -1, norm: Norm = None) -> Tensor:
     """The inverse of fft."""
     return _complex("ifft", x, n, axis, norm, inverse=True)
 
 
-def fftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Tensor:
+def fftn(x: Any, /, s: Any = None, axes: Any = None, norm: Norm = None) -> Tensor:
     """fft along several axes (all, if none is named), of the sizes `s`."""
     return _along("fftn", fft, x, s, axes, norm)
 
 
-def ifftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Tensor:
+def ifftn(x: Any, /, s: Any = None, axes: Any = None, norm: Norm = None) -> Tensor:
     """The inverse of fftn."""
     return _along("ifftn", ifft, x, s, axes, norm)
 
 
-def rfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+def rfft(x: Any, /, n: int | None = None, axis: int = -1, norm: Norm = None) -> Tensor:
     """fft of real numbers: its first n // 2 + 1 elements, whose conjugates the others are."""
     x, n, k = _sized("rfft", _real("rfft", x), n, axis)
     return of_reals(x, n, k, _scale("rfft", n, norm, inverse=False))
 
 
-def irfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+def irfft(x: Any, /, n: int | None = None, axis: int = -1, norm: Norm = None) -> Tensor:
     """The inverse of rfft, n real numbers; 2 (m - 1) of m elements, if n is not named."""
     x = _made_complex("irfft", x)
     k = normalize_axis(axis, x.ndim, "irfft")
@@ -88,7 +93,7 @@ def irfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backw
     return to_reals(x, count, k, _scale("irfft", count, norm, inverse=True))
 
 
-def rfftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Tensor:
+def rfftn(x: Any, /, s: Any = None, axes: Any = None, norm: Norm = None) -> Tensor:
     """fftn of real numbers: rfft along the last of the axes, then fft along the others."""
     x = _real("rfftn", x)
     sizes, order = _axes("rfftn", x, s, axes)
@@ -98,7 +103,7 @@ def rfftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: str = "backward")
     return x
 
 
-def irfftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Tensor:
+def irfftn(x: Any, /, s: Any = None, axes: Any = None, norm: Norm = None) -> Tensor:
     """The inverse of rfftn."""
     x = _made_complex("irfftn", x)
     sizes, order = _axes("irfftn", x, s, axes)
@@ -107,13 +112,33 @@ def irfftn(x: Any, /, *, s: Any = None, axes: Any = None, norm: str = "backward"
     return irfft(x, n=sizes[-1], axis=order[-1], norm=norm)
 
 
-def hfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+def fft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: Norm = None) -> Tensor:
+    """fftn along two axes, the last ones."""
+    return fftn(x, s, axes, norm)
+
+
+def ifft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: Norm = None) -> Tensor:
+    """The inverse of fft2."""
+    return ifftn(x, s, axes, norm)
+
+
+def rfft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: Norm = None) -> Tensor:
+    """rfftn along two axes, the last ones."""
+    return rfftn(x, s, axes, norm)
+
+
+def irfft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: Norm = None) -> Tensor:
+    """The inverse of rfft2."""
+    return irfftn(x, s, axes, norm)
+
+
+def hfft(x: Any, /, n: int | None = None, axis: int = -1, norm: Norm = None) -> Tensor:
     """fft, which is real, of what is conjugate about its middle, given by its first half."""
     _check_norm("hfft", norm)
     return irfft(complex_numbers.conj(_made_complex("hfft", x)), n=n, axis=axis, norm=_swapped(norm))
 
 
-def ihfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
+def ihfft(x: Any, /, n: int | None = None, axis: int = -1, norm: Norm = None) -> Tensor:
     """The inverse of hfft."""
     _check_norm("ihfft", norm)
     return complex_numbers.conj(rfft(x, n=n, axis=axis, norm=_swapped(norm)))
@@ -200,7 +225,7 @@ def _axes(who: str, x: Tensor, s: Any, axes: Any) -> tuple[Sequence[int | None],
     return [x.shape[k] if n == -1 else n for n, k in zip(sizes, order, strict=True)], order
 
 
-def _along(who: str, one: Any, x: Any, s: Any, axes: Any, norm: str) -> Tensor:
+def _along(who: str, one: Any, x: Any, s: Any, axes: Any, norm: Norm) -> Tensor:
     x = _made_complex(who, x)
     sizes, order = _axes(who, x, s, axes)
     for k in range(len(order) - 1, -1, -1):  # as NumPy, where one is named twice
@@ -211,7 +236,7 @@ def _along(who: str, one: Any, x: Any, s: Any, axes: Any, norm: str) -> Tensor:
 # What is computed, along an axis.
 
 
-def _complex(who: str, x: Any, n: int | None, axis: int, norm: str, *, inverse: bool) -> Tensor:
+def _complex(who: str, x: Any, n: int | None, axis: int, norm: Norm, *, inverse: bool) -> Tensor:
     x, n, k = _sized(who, _made_complex(who, x), n, axis)
     return transformed(x, inverse, k, _scale(who, n, norm, inverse=inverse))
 
@@ -286,19 +311,19 @@ def _last(x: Tensor, axis: int) -> Tensor:
 
 
 def _check_norm(who: str, norm: Any) -> None:
-    if norm not in NORMS:
+    if norm is not None and norm not in NORMS:
         raise ValueError(f"{who}: norm must be one of {', '.join(NORMS)}, got {norm!r}")
 
 
-def _scale(who: str, n: int, norm: str, *, inverse: bool) -> float:
+def _scale(who: str, n: int, norm: Norm, *, inverse: bool) -> float:
     _check_norm(who, norm)
     if norm == "ortho":
         return 1.0 / math.sqrt(n)
-    return 1.0 / n if (norm == "backward") is inverse else 1.0
+    return 1.0 / n if (norm != "forward") is inverse else 1.0
 
 
-def _swapped(norm: str) -> str:
-    return {"backward": "forward", "forward": "backward"}.get(norm, norm)
+def _swapped(norm: Norm) -> Norm:
+    return {None: "forward", "backward": "forward", "forward": "backward"}.get(norm, norm)
 
 
 def _frequencies(who: str, k: Tensor, n: int, d: float, wanted: Any) -> Tensor:

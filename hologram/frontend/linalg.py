@@ -122,5 +122,11 @@ from hologram.frontend.linear_algebra.solving import (
 from hologram.frontend.linear_algebra.solving import (
     solve_triangular as solve_triangular,
 )
+from hologram.frontend.linear_algebra.solving import (
+    tensorinv as tensorinv,
+)
+from hologram.frontend.linear_algebra.solving import (
+    tensorsolve as tensorsolve,
+)
 
 __all__ = [name for name in dir() if not name.startswith("_")]

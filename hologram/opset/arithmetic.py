@@ -138,6 +138,11 @@ def exponent(x):
 
 def _round_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
     yield from unary()(rng, dtype)
+    if dtype.is_integer:
+        x = np.arange(128 if dtype.is_signed else 256).reshape(8, -1).astype(dtype.numpy)
+        yield from (
+            Sample((y,), {"decimals": n}) for y in (x, ~x) for n in (-1, -2, -3) if dtype.is_signed or n > -3
+        )
     if dtype.is_inexact:  # numbers that all dtypes hold, none of them halfway
         x = (np.arange(-40, 40) * 0.25 + 0.0625).astype(dtype.numpy).reshape(8, 10)
         for decimals in (1, -1):
@@ -145,7 +150,17 @@ def _round_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
 
 
 def _round_reference(x, decimals=0):
-    return x if np.asarray(x).dtype.kind in "iu" else np.round(x, decimals)
+    kind = np.asarray(x).dtype
+    if kind.kind not in "iu":
+        return np.round(x, decimals)
+    step = 10 ** max(-decimals, 0)  # halves to even, by Python's integers; what no longer fits wraps
+    parts = [divmod(int(n), step) for n in np.ravel(x)]
+    rounded = [
+        (turns + (2 * rest > step or (2 * rest == step and turns % 2))) * step for turns, rest in parts
+    ]
+    bits = 8 * kind.itemsize
+    wrapped = [n % (1 << bits) - ((n >> bits - 1) % 2 << bits if kind.kind == "i" else 0) for n in rounded]
+    return np.array(wrapped, kind).reshape(np.shape(x))
 
 
 @elementwise(types=types.number, dtypes=NUMBERS + COMPLEX, reference=_round_reference, samples=_round_samples, ulp=2,
@@ -153,7 +168,7 @@ def _round_reference(x, decimals=0):
 def round_(x, *, decimals=0):
     """The nearest integer, halves to even; or, by multiplying with a power of ten, so many decimals, as in NumPy.
 
-    The parts of complex numbers are rounded each.
+    The parts of complex numbers are rounded each. Integers are rounded to tens and so on, where decimals are below 0.
     """
     if not isinstance(decimals, int):
         raise TypeError(f"round: decimals must be an integer, got {decimals!r}")
@@ -161,11 +176,24 @@ def round_(x, *, decimals=0):
         return complex_parts.pair(
             _rounded(complex_parts.real(x), decimals), _rounded(complex_parts.imag(x), decimals)
         )
-    if not x.dtype.is_float:
-        if decimals < 0:
-            raise ValueError(f"round: integers are rounded to no less than 0 decimals, got {decimals}")
+    return _rounded(x, decimals) if x.dtype.is_float else _whole(x, decimals)
+
+
+def _whole(x: Value, decimals: int) -> Value:
+    """An integer rounded to a multiple of a power of ten, halves to even ones."""
+    step = 10**-decimals if decimals < 0 else 1
+    if step == 1:
         return x
-    return _rounded(x, decimals)
+    if step >> x.dtype.bits - x.dtype.is_signed:  # more than twice of every number, but for 10^19 of i64
+        return x.builder.constant(0, x.dtype)
+    turns, rest = x // step, x % step
+    one, none = x.builder.constant(1, x.dtype), x.builder.constant(0, x.dtype)
+    size, away = rest, one
+    if x.dtype.is_signed:
+        size, away = atlas.absolute(rest), select(rest < 0, -one, one)
+    far = (size > step - size) | ((size == step - size) & (turns % 2 != 0))
+    turns = turns + select(far, away, none)
+    return turns * step
 
 
 def _rounded(x: Value, decimals: int) -> Value:

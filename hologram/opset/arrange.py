@@ -112,19 +112,26 @@ def flip(x, *, axis=None):
 
 @composite(dtypes=ALL, aten=("roll",), reference=lambda x, shift, axis=None: np.roll(x, shift, axis),
            samples=cases(((4, 5), {"shift": 3, "axis": None}), ((4, 5), {"shift": -7, "axis": 1}),
-                          ((0, 3), {"shift": 1, "axis": 0}), ((4, 5), {"shift": (1, 2), "axis": (0, 1)})))  # fmt: skip
+                          ((0, 3), {"shift": 1, "axis": 0}), ((4, 5), {"shift": (1, 2), "axis": (0, 1)}),
+                          ((4, 5), {"shift": (1, -2), "axis": 0}), ((4, 5), {"shift": 2, "axis": (1, 0, 1)}),
+                          ((4, 5), {"shift": (3, 9), "axis": None})))  # fmt: skip
 def roll(x, *, shift, axis=None):
-    """Elements moved along axes (along the flat tensor, if none is named), from the end to the beginning."""
+    """Elements moved along axes (along the flat tensor, if none is named), from the end to the beginning.
+
+    Where there is one shift, or one axis, it goes with each of the others; the shifts of one axis add up.
+    """
     if axis is None:
         return roll(x.flatten(), shift=shift, axis=0).reshape(x.shape)
-    axes = _listed(axis, x.ndim, "roll")
-    shifts = [
-        whole(by, "roll: shift")
-        for by in (shift if isinstance(shift, (tuple, list)) else [shift] * len(axes))
-    ]
-    if len(shifts) != len(axes):
+    axes = [normalize_axis(a, x.ndim, "roll") for a in (axis if isinstance(axis, (tuple, list)) else (axis,))]
+    shifts = [whole(by, "roll: shift") for by in (shift if isinstance(shift, (tuple, list)) else (shift,))]
+    count = max(len(axes), len(shifts)) if axes and shifts else 0
+    if not {len(axes), len(shifts)} <= {1, count}:
         raise ShapeError(f"roll: a shift for every axis is needed, got {shift} for {axis}")
-    for by, k in zip(shifts, axes, strict=True):
+    along: dict[int, int] = {}
+    for j in range(count):
+        k = axes[j % len(axes)]
+        along[k] = along.get(k, 0) + shifts[j % len(shifts)]
+    for k, by in along.items():
         cut = -by % x.shape[k] if x.shape[k] else 0
         if cut:
             x = movement.concat([x.slice(k, cut), x.slice(k, None, cut)], axis=k)

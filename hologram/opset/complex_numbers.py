@@ -14,6 +14,7 @@ from hologram.opset.forms.accuracy import POLYNOMIAL, QUOTIENT
 from hologram.opset.forms.composite import composite
 from hologram.opset.forms.map import elementwise
 from hologram.opset.forms.numpy_elementwise import numpy_elementwise
+from hologram.opset.forms.operation import Sample
 from hologram.opset.forms.samples import binary, cases, unary
 
 # What a Tensor's `real` and `imag` see without a copy; in functions that are traced these operations give it.
@@ -60,10 +61,11 @@ def polar(abs, angle):
     return complex_parts.pair(abs * atlas.cos(angle), abs * atlas.sin(angle))
 
 
-def _turned(cotangent, x):
+def _turned(cotangent, x, deg):
     """Across the direction of the number, over its magnitude; 0 at 0, and of real numbers."""
     if not x.dtype.is_complex:
         return None
+    cotangent = cotangent * (180 / np.pi) if deg else cotangent
     across, up = complex_parts.real(x), complex_parts.imag(x)
     length = functions.hypot(across, up)
     away = select(length == 0.0, 0.0, cotangent / length)
@@ -71,11 +73,18 @@ def _turned(cotangent, x):
     return complex_parts.pair(-away * (up / length), away * (across / length))
 
 
-@numpy_elementwise(types=types.angular, dtypes=FLOATS + COMPLEX, ulp=4, looser=(QUOTIENT,), aten=("angle",),
-                   gradient={"x": _turned})  # fmt: skip
-def angle(x):
-    """The angle in radians, in [-pi, pi]; of a real number 0 or pi, by its sign."""
-    return angle_of(x)
+def _angle_samples(rng, dtype):
+    yield from unary()(rng, dtype)
+    for sample in unary(special=False)(rng, dtype):  # degrees of angles that a dtype holds
+        yield Sample(sample.operands, {"deg": True})
+
+
+@elementwise(types=types.angular, dtypes=FLOATS + COMPLEX, ulp=4, looser=(QUOTIENT,), aten=("angle",),
+             reference=lambda x, deg=False: np.angle(x, deg), samples=_angle_samples,
+             gradient={"x": _turned})  # fmt: skip
+def angle(x, *, deg=False):
+    """The angle in radians, in [-pi, pi], or in degrees; of a real number 0 or pi, by its sign."""
+    return angle_of(x) * (180 / np.pi) if deg else angle_of(x)
 
 
 def angle_of(x: Value) -> Value:

@@ -261,14 +261,28 @@ def _chosen(operation: Any, *tensors: Any, axis: int) -> Any:
     return chosen.reshape(shape)
 
 
+def _as_another(
+    operation: Operation, operands: tuple[Any, ...], attributes: Mapping[str, Any], *, dtype: Any
+) -> Any:
+    """What is joined, as another dtype that holds such numbers."""
+    kind = dtypes.dtype(dtype)
+    tensors = operands[0] if isinstance(operands[0], (tuple, list)) else operands
+    for x in tensors:
+        if not np.can_cast(x.dtype.numpy, kind.numpy, "same_kind"):
+            raise TypeError(f"{operation.name}: dtype {kind} cannot hold {x.dtype}")
+    return operation([x.astype(kind) for x in tensors], **attributes)
+
+
 @declared(Concat, reference=lambda tensors, axis=0: np.concatenate(tensors, axis=axis), samples=_concat_samples,
-          dtypes=ALL, aten=("cat",), methods=False, gradient={"tensors": _parted}, parts=_chosen)  # fmt: skip
+          dtypes=ALL, aten=("cat",), methods=False, gradient={"tensors": _parted}, parts=_chosen,
+          further=_as_another)  # fmt: skip
 def concat(tensors, *, axis=0):
     """Tensors joined along an existing axis, or flat (axis=None)."""
 
 
 @composite(
     reference=lambda tensors, axis=0: np.stack(tensors, axis=axis), dtypes=ALL, aten=("stack",), methods=False,
+    further=_as_another,
     samples=lambda rng, d: [Sample((tuple(array(rng, d, (3, 4)) for _ in range(3)),), {"axis": a}) for a in (0, 1, -1)],
 )  # fmt: skip
 def stack(tensors: Sequence[Any], *, axis=0):

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
 from hologram.foundation.dtypes import ALL, DType
+from hologram.foundation.errors import ShapeError
 from hologram.machine.axes import normalize_axis
-from hologram.opset.forms.composite import composite
+from hologram.opset.forms.composite import Shaped, composite
 from hologram.opset.forms.operation import Sample
 from hologram.opset.forms.samples import array
 from hologram.opset.indexing import gather, index_select
+from hologram.opset.math import maximum, minimum, remainder
+from hologram.opset.movement import cast
+
+MODES = ("fill", "raise", "wrap", "clip")
 
 
 def _take_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
@@ -20,19 +26,36 @@ def _take_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
         yield Sample((array(rng, dtype, shape), index), {"axis": axis})
     yield Sample((array(rng, dtype, (4, 5)), rng.integers(0, 4, (2, 3)).astype(np.int8)))
     yield Sample((array(rng, dtype, (300,)), np.array(299, np.uint16)))
+    for mode, kind in (("wrap", np.int32), ("clip", np.int64), ("clip", np.uint8)):
+        index = rng.integers(0 if kind is np.uint8 else -90, 90, (2, 7)).astype(kind)
+        yield Sample((array(rng, dtype, (4, 5)), index), {"axis": 1, "mode": mode})
 
 
-@composite(dtypes=ALL, samples=_take_samples,
-           reference=lambda x, indices, axis=0: np.take(x, indices, axis))  # fmt: skip
-def take(x, indices, *, axis=0):
+def _taken(x, indices, axis=0, mode: Any = "raise"):
+    return np.take(x, indices, axis, mode=mode)
+
+
+@composite(dtypes=ALL, samples=_take_samples, reference=_taken)
+def take(x, indices, *, axis=0, mode="fill"):
     """The slices of x along an axis (of the flat tensor, for None) at `indices`, whose shape replaces the axis.
 
     Positions are as in index_select: negative ones count from the end, those out of range give zeros, for nobody waits
-    to see them; `x[indices]` does, and raises IndexError.
+    to see them. The `mode` "raise" waits, as `x[indices]` does, and raises IndexError; "wrap" counts on from the
+    beginning, "clip" stays at the ends, also for negative ones.
     """
+    if mode not in MODES:
+        raise ValueError(f"take: mode must be one of {', '.join(MODES)}, got {mode!r}")
     if axis is None:
-        return take(x.flatten(), indices, axis=0)
+        return take(x.flatten(), indices, axis=0, mode=mode)
     k = normalize_axis(axis, x.ndim, "take")
+    if mode == "raise" and not isinstance(x, Shaped):
+        return x[(*(slice(None),) * k, indices)]
+    if mode in ("wrap", "clip") and indices.size:
+        if not x.shape[k]:
+            raise ShapeError(f"take: an axis with elements is needed, got shape {x.shape} and axis {axis}")
+        indices = indices if indices.dtype.bits == 64 else cast(indices, dtype="i64")
+        last = x.shape[k] - 1
+        indices = remainder(indices, last + 1) if mode == "wrap" else minimum(maximum(indices, 0), last)
     slices = index_select(x, indices.flatten(), axis=k)
     return slices if indices.ndim == 1 else slices.reshape(*x.shape[:k], *indices.shape, *x.shape[k + 1 :])
 

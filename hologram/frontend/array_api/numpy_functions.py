@@ -34,12 +34,14 @@ def counterparts() -> Mapping[Any, Callable[..., Any]]:
     namespace = sys.modules["hologram"]  # which stands above
     pairs = ((getattr(np, n, None), getattr(namespace, n)) for n in dir(namespace) if not n.startswith("_"))
     named = {a: b for a, b in pairs if callable(a) and callable(b) and not isinstance(b, type)}
-    matrices = {
-        getattr(np.linalg, n): getattr(namespace.linalg, n)
-        for n in namespace.linalg.__all__
-        if hasattr(np.linalg, n)
+    parts = ((np.linalg, namespace.linalg), (np.fft, namespace.fft))
+    below = {
+        getattr(theirs, n): getattr(ours, n)
+        for theirs, ours in parts
+        for n in ours.__all__
+        if hasattr(theirs, n)
     }
-    return matrices | named
+    return below | named
 
 
 def _refused(who: str, why: str) -> TypeError:

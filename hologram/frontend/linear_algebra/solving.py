@@ -15,7 +15,7 @@ from hologram.frontend.gradient.transforms import custom_gradient, stop_gradient
 from hologram.frontend.linear_algebra.factors import svd, svdvals
 from hologram.frontend.linear_algebra.operands import matrices, matrix, square, succeeded
 from hologram.frontend.tensor import Tensor
-from hologram.machine.axes import whole
+from hologram.machine.axes import normalize_axis, whole
 from hologram.opset import creation, logic
 from hologram.opset import math as arithmetic
 from hologram.opset.complex_numbers import conjugated
@@ -55,6 +55,34 @@ def solve(x1: Any, x2: Any, /) -> Tensor:
     x, info = solving.solve(a, b[:, None] if vector else b)
     succeeded("solve", info, SINGULAR)
     return x[..., 0] if vector else x
+
+
+def tensorsolve(a: Any, b: Any, axes: Any = None) -> Tensor:
+    """The x with tensordot(a, x, x.ndim) = b; `axes` of a are first moved behind the others."""
+    a, b = matrices("tensorsolve", a, b, axes=0)
+    moved = () if axes is None else tuple(normalize_axis(k, a.ndim, "linalg.tensorsolve") for k in axes)
+    a = a.permute((*(k for k in range(a.ndim) if k not in moved), *moved))
+    shape = a.shape[b.ndim :]
+    if math.prod(shape) != b.size or a.size != b.size**2:
+        raise LinAlgError(
+            f"linalg.tensorsolve: as many unknowns as equations are needed, got shapes {a.shape} and {b.shape}"
+        )
+    return solve(a.reshape((b.size, b.size)), b.reshape(b.size)).reshape(shape)
+
+
+def tensorinv(a: Any, ind: int = 2) -> Tensor:
+    """The inverse of what tensordot(a, x, ind) does, of a's first `ind` axes and the others."""
+    (a,) = matrices("tensorinv", a, axes=0)
+    count = whole(ind, "linalg.tensorinv: ind")
+    if count < 1:
+        raise ValueError(f"linalg.tensorinv: ind must be at least 1, got {ind}")
+    first, last = a.shape[:count], a.shape[count:]
+    size = math.prod(first)
+    if size != math.prod(last):
+        raise LinAlgError(
+            f"linalg.tensorinv: the first {count} axes must have as many elements as the others, got shape {a.shape}"
+        )
+    return inv(a.reshape((size, size))).reshape((*last, *first))
 
 
 def solve_triangular(

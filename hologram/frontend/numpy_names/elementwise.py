@@ -11,6 +11,7 @@ from hologram.frontend.array_api.creation import asarray
 from hologram.frontend.numpy_names.operands import beside, floating, inexact
 from hologram.frontend.tensor import Tensor
 from hologram.machine.axes import normalize_axis
+from hologram.opset import arithmetic as arithmetic_parts
 from hologram.opset import functions, logic, movement, power, rounding, scan
 from hologram.opset import math as arithmetic
 
@@ -104,6 +105,24 @@ def modf(x: Any) -> tuple[Tensor, Tensor]:
     whole = rounding.trunc(made)
     part = logic.where(logic.isinf(made), 0.0, made - whole)
     return functions.copysign(part, made), whole
+
+
+def frexp(x: Any) -> tuple[Tensor, Tensor]:
+    """A number in [0.5, 1), with the sign of x, and the power of 2 (i32) that makes x of it.
+
+    Of 0, infinities and NaN they are the number itself, and 0.
+    """
+    made = floating(x, "frexp")
+    return arithmetic_parts.mantissa(made), arithmetic_parts.exponent(made)
+
+
+def real_if_close(a: Any, tol: float = 100) -> Tensor:
+    """The real parts, where all imaginary parts are below `tol` (epsilons, if above 1); else a itself. It waits."""
+    made = asarray(a)
+    if not made.dtype.is_complex:
+        return made
+    least = tol * 2.0**-made.dtype.part.mantissa if tol > 1 else tol
+    return made.real if bool(logic.less(arithmetic.abs_(made.imag), least).all()) else made
 
 
 def spacing(x: Any) -> Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,18 @@ from hologram.frontend.numpy_names.operands import beside
 from hologram.frontend.tensor import Tensor
 from hologram.machine.axes import broadcast, integers, normalize_axis
 from hologram.opset import creation, indexing, logic, movement, sort
+
+
+def fromfunction(
+    function: Callable[..., Any],
+    shape: Sequence[int],
+    *,
+    dtype: Any = "f32",
+    device: Any = None,
+    **kwargs: Any,
+) -> Any:
+    """What a function of a grid's coordinates gives: it is called once, with a tensor for each axis."""
+    return function(*indices(shape, dtype, device=device), **kwargs)
 
 
 def indices(dimensions: Sequence[int], dtype: Any = int, sparse: bool = False, *, device: Any = None) -> Any:

@@ -13,6 +13,7 @@ from hologram.machine.layout import Layout
 from hologram.machine.strided import Strided
 from hologram.opset.forms.default import Default
 from hologram.opset.forms.expression import as_tuple
+from hologram.opset.forms.further import FURTHER, further
 from hologram.opset.forms.operation import ARRAYS, Operation, declared
 from hologram.opset.forms.types import promoted
 
@@ -64,6 +65,8 @@ class Composite(Operation):
         return frozenset(n for n in self.operands if parameters[n].annotation == "Sequence[Any]")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if kwargs and not FURTHER.isdisjoint(kwargs.keys() - self._own):
+            return further(self, args, kwargs)
         operands, attributes = self.bind(args, kwargs)
         for name, operand in zip(self.operands, operands, strict=True):
             if name in self.sequences and (not isinstance(operand, (tuple, list)) or not operand):

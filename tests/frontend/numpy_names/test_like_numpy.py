@@ -291,3 +291,138 @@ def test_methods_of_arrays(executor):
     y = executor.zeros((3, 2))
     hg.put_along_axis(y, executor.tensor(np.array([[1], [0], [1]])), 5.0, 1)
     assert y.tolist() == [[0, 5], [5, 0], [0, 5]]
+
+
+@pytest.mark.parametrize("dtype", ["f32", "i64", "c64"])
+@pytest.mark.parametrize("name", ["concatenate", "stack"])
+def test_joined_as_another_dtype(executor, name, dtype):
+    if hg.dtypes.dtype(dtype) not in executor.limits.dtypes:
+        return
+    given = [WHOLE, WHOLE[::-1].copy()]
+    alike(executor, name, given, axis=1, dtype=hg.dtypes.dtype(dtype).numpy)
+    out = executor.empty((8, 9), "i32")
+    assert hg.concat([executor.tensor(x) for x in given], out=out) is out
+    np.testing.assert_array_equal(out.to_numpy(), np.concatenate(given))
+    tables = [executor.tensor(TABLE)] * 2
+    with pytest.raises(TypeError, match=rf"{name[:6]}.*: dtype i32 cannot hold f32"):
+        getattr(hg, name)(tables, dtype="i32")
+
+
+@pytest.mark.parametrize("mode", ["raise", "wrap", "clip"])
+def test_take_out_of_range(executor, mode):
+    places = np.array([[-1, 3, 0], [2, -4, 1]]) if mode == "raise" else np.array([[-9, 4, 0], [70, -1, 3]])
+    alike(executor, "take", TABLE, places, axis=0, mode=mode)
+    alike(executor, "take", TABLE, places, axis=None, mode=mode)
+    with pytest.raises(IndexError):
+        hg.take(executor.tensor(TABLE), executor.tensor(np.array([4])), axis=0, mode="raise")
+    with pytest.raises(ValueError, match="take: mode must be one of fill, raise, wrap, clip, got 'mirror'"):
+        hg.take(executor.tensor(TABLE), executor.tensor(places), mode="mirror")
+    with pytest.raises(hg.ShapeError, match=r"take: an axis with elements .* got shape \(0, 3\)"):
+        hg.take(executor.zeros((0, 3)), executor.tensor(places), axis=0, mode="clip")
+
+
+@pytest.mark.parametrize(
+    ("shift", "axis"),
+    [((1, 2), (0, 1)), (3, (0, 1)), ((3, 1), 1), ((1, -2), (0, 0)), ((4, 50), None), ((), ()), (2, (1, -1))],
+)
+def test_roll_of_several(executor, shift, axis):
+    alike(executor, "roll", TABLE, shift, axis)
+    with pytest.raises(hg.ShapeError, match="roll: a shift for every axis is needed"):
+        hg.roll(executor.tensor(TABLE), shift=(1, 2, 3), axis=(0, 1))
+
+
+@pytest.mark.parametrize("decimals", [-1, -2, -3, 0, 2])
+def test_round_of_integers(executor, decimals):
+    """Halves go to even tens, hundreds; a method, and NumPy's function."""
+    x = np.array([15, 25, 35, -15, -25, 149, 150, 250, -450, 1500, 2500, 99999], np.int32)
+    alike(executor, "round", x, decimals)
+    t = executor.tensor(x)
+    np.testing.assert_array_equal(t.round(decimals).to_numpy(), np.round(x, decimals))
+    np.testing.assert_array_equal(np.round(t, decimals).to_numpy(), np.round(x, decimals))
+    assert hg.round(executor.tensor(np.array([120, -128], np.int8)), -3).tolist() == [0, 0]
+
+
+def test_angles_in_degrees(executor):
+    z = np.array([1, -1, 1j, -1j, 1 - 1j, 0], np.complex64)
+    alike(executor, "angle", z, deg=True)
+    alike(executor, "angle", TABLE, True)
+    slope = hg.grad(lambda x: hg.sum(hg.angle(hg.complex(x, hg.ones_like(x)), deg=True)))
+    got = slope(executor.tensor(np.array([0.5, -2.0], np.float32))).to_numpy()
+    np.testing.assert_allclose(got, -180 / np.pi / (1 + np.array([0.25, 4.0])), rtol=1e-5)
+
+
+def test_frexp(executor):
+    hard = np.array([0.0, -0.0, 1, -3.7, 2.0**-120, 3e38, np.inf, -np.inf, np.nan], np.float32)
+    parts, powers = hg.frexp(executor.tensor(hard))
+    want, exponents = np.frexp(hard)
+    np.testing.assert_array_equal(parts.to_numpy(), want)
+    np.testing.assert_array_equal(powers.to_numpy()[:6], exponents[:6])
+    assert powers.dtype is hg.i32
+    assert hg.frexp(executor.tensor(WHOLE))[0].dtype is hg.f32
+    with pytest.raises(hg.UnsupportedDType, match="frexp: real numbers are needed, got c64"):
+        hg.frexp(executor.tensor(np.ones(2, np.complex64)))
+
+
+def test_real_if_close(executor):
+    for imaginary, tol in ((1e-7, 100), (1e-2, 100), (1e-2, 0.1), (0.0, 100), (np.nan, 100)):
+        alike(executor, "real_if_close", np.array([1, 2 + 1j * imaginary], np.complex64), tol)
+    alike(executor, "real_if_close", TABLE)
+
+
+def test_fromfunction(executor):
+    alike(executor, "fromfunction", lambda i, j: i * 3 + j, (4, 5), dtype=np.float32)
+    with hg.use_executor(executor):
+        assert hg.fromfunction(lambda i, by: i * by, (3,), dtype="i32", by=2).tolist() == [0, 2, 4]
+
+
+@pytest.mark.parametrize("name", ["hanning", "hamming", "blackman", "bartlett", "kaiser"])
+def test_windows(executor, name):
+    more, least = ((8.6,), 1.5e-6) if name == "kaiser" else ((), 3e-7)
+    for m in (-1, 0, 1, 2, 3, 12, 1001):
+        with hg.use_executor(executor):
+            found = getattr(hg, name)(m, *more)
+        assert found.executor is executor
+        np.testing.assert_allclose(found.to_numpy(), getattr(np, name)(m, *more), rtol=0, atol=least)
+    with pytest.raises(hg.UnsupportedDType, match=f"{name}: a float dtype is needed, got i32"):
+        getattr(hg, name)(4, *more, dtype="i32", device=executor)
+
+
+def test_equations_of_tensors(executor):
+    a = (np.eye(24) + 0.1 * np.arange(576).reshape(24, 24) % 1).reshape(2, 3, 4, 6, 4).astype(np.float32)
+    b = np.arange(24, dtype=np.float32).reshape(2, 3, 4) / 24
+    same(hg.linalg.tensorsolve(*moved((a, b), executor)), np.linalg.tensorsolve(a, b), 1e-4)
+    square = np.moveaxis(a, 3, 0)
+    axes = (0, 4)
+    same(
+        hg.linalg.tensorsolve(*moved((square, b), executor), axes=axes),
+        np.linalg.tensorsolve(square, b, axes=axes), 1e-4,
+    )  # fmt: skip
+    same(hg.linalg.tensorinv(moved(a, executor), 3), np.linalg.tensorinv(a, 3), 1e-4)
+    same(np.linalg.tensorinv(moved(b.reshape(2, 12)[:, :2] + np.eye(2, dtype=np.float32), executor), 1),
+         np.linalg.tensorinv(b.reshape(2, 12)[:, :2] + np.eye(2), 1), 1e-4)  # fmt: skip
+    with pytest.raises(hg.LinAlgError, match="as many unknowns as equations"):
+        hg.linalg.tensorsolve(*moved((TABLE, FLAT[:4]), executor))
+    with pytest.raises(hg.LinAlgError, match=r"the first 1 axes .* got shape \(4, 9\)"):
+        hg.linalg.tensorinv(moved(TABLE, executor), 1)
+    with pytest.raises(ValueError, match="ind must be at least 1, got 0"):
+        hg.linalg.tensorinv(moved(TABLE, executor), 0)
+
+
+@pytest.mark.parametrize("norm", [None, "backward", "ortho", "forward"])
+def test_transforms_by_place(executor, norm):
+    """n, axis and norm by place, two axes, and NumPy's functions of tensors."""
+    x, whole = moved(CUBE, executor), CUBE.astype(np.complex64)
+    for name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft"):
+        y = whole if name in ("irfft", "hfft") else CUBE
+        want = getattr(np.fft, name)(y, 6, 1, norm)
+        same(getattr(hg.fft, name)(moved(y, executor), 6, 1, norm), want, 1e-5)
+        same(getattr(np.fft, name)(moved(y, executor), 6, axis=1, norm=norm), want, 1e-5)
+    for name in ("fft2", "ifft2", "rfft2", "irfft2"):
+        y = whole if name == "irfft2" else CUBE
+        same(getattr(hg.fft, name)(moved(y, executor), norm=norm), getattr(np.fft, name)(y, norm=norm), 1e-5)
+        want = getattr(np.fft, name)(y, (4, 6), (0, 2), norm)
+        same(getattr(hg.fft, name)(moved(y, executor), (4, 6), (0, 2), norm), want, 1e-5)
+        same(getattr(np.fft, name)(moved(y, executor)), getattr(np.fft, name)(y), 1e-5)
+    assert x.shape == CUBE.shape
+    with pytest.raises(ValueError, match="fft: norm must be one of"):
+        hg.fft.fft2(x, norm="none")
