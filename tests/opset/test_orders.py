@@ -8,7 +8,7 @@ import pytest
 import hologram as hg
 from hologram.backends.cpu.memory import Memory
 from hologram.backends.cpu.sorting.kernel import OrderKernel
-from hologram.foundation.dtypes import COMPUTED, DType, dtype, index, u32, u64
+from hologram.foundation.dtypes import COMPUTED, DType, dtype, f32, index, u32, u64
 from hologram.machine.kernel import Binding
 from hologram.machine.plan import ORDER, Tile, reading, told, writing
 from hologram.opset.sort import orders
@@ -49,11 +49,53 @@ def test_orders_of_rows(kind: DType, shape: tuple[int, ...], descending: bool, e
         np.testing.assert_array_equal(np.signbit(found[known]), np.signbit(values[known]))
 
 
+SPREADS = {
+    "equal": lambda g, n: np.full(n, 7),
+    "two": lambda g, n: np.arange(n) % 2,
+    "few": lambda g, n: g.integers(0, 1000, n),
+    "one far": lambda g, n: np.where(np.arange(n) == 9, 1 << 30, g.integers(0, 1000, n)),
+    "dense": lambda g, n: 5_000_000 - np.arange(n),
+    "steep": lambda g, n: np.exp2(g.uniform(0, 30, n)),
+    "across": lambda g, n: g.integers(-40_000, 40_000, n) * 7,
+    "bits": lambda g, n: g.integers(0, 256, (n, 8), np.uint8).view(np.int64)[:, 0],
+}
+
+
+@pytest.mark.parametrize("n", [600, 3000, 70_001])
+@pytest.mark.parametrize("spread", SPREADS)
+@pytest.mark.parametrize("kind", ["f32", "f64", "i32", "i64", "u64"])
+def test_keys_of_any_spread(kind: str, spread: str, n: int, executor: hg.Executor) -> None:
+    """Long rows are dealt by the bits in which their keys differ, again and again where these are few or far apart."""
+    if dtype(kind) not in executor.limits.dtypes:
+        pytest.skip(f"no {kind} here")
+    x = SPREADS[spread](np.random.default_rng(5), n)
+    numpy = dtype(kind).numpy
+    x = x.astype(np.int64).astype(f"u{numpy.itemsize}").view(numpy) if spread == "bits" else x.astype(numpy)
+    found = hg.sort(executor.tensor(np.stack([x, x[::-1]]))).to_numpy()
+    np.testing.assert_array_equal(found, np.stack([np.sort(x)] * 2))
+
+
 def test_rows_that_lie_across_memory(executor: hg.Executor) -> None:
     x = _rows(dtype(np.float32), (300, 100))
     t = executor.tensor(x)
     np.testing.assert_array_equal(hg.sort(t.T[::-1, 3:]).to_numpy(), np.sort(x.T[::-1, 3:]))
     np.testing.assert_array_equal(hg.sort(t, axis=0).to_numpy(), np.sort(x, axis=0))
+
+
+def test_values_without_a_compiler() -> None:
+    x = np.array([[1.0, -0.0, 3.0, 0.0, np.nan], [-0.0, 0.0, -0.0, np.inf, -1.0]], np.float32)
+    for descending in (False, True):
+        out = np.zeros_like(x)
+        buffers = (*reading(f32, "keys"), *writing(f32, "order"), *writing(u32, "spare"))
+        scalars = (*told(index, "rows", "n", "first_bit", "last_bit"), *told(u64, "zero", "other_zero"))
+        tile = Tile(ORDER, buffers, scalars, constants=(("POSITIONS", False), ("DESCENDING", descending)))
+        arrays = (x, out, np.zeros(20, np.uint32))
+        memories = [Memory(a.reshape(-1).view(np.uint8), a.ctypes.data, a.nbytes) for a in arrays]
+        bindings = [Binding(m, 0, m.nbytes) for m in memories]
+        OrderKernel(tile, None).bind(bindings, (2, 5, 0, 32, 0, 1), (2, 1, 1))()
+        want = np.take_along_axis(x, orders(x, -1, descending), -1)
+        np.testing.assert_array_equal(out, want)
+        np.testing.assert_array_equal(np.signbit(out), np.signbit(want))
 
 
 @pytest.mark.parametrize("positions", [True, False])

@@ -78,13 +78,22 @@ def order_of_keys(steps: Steps, keys: Place, dtype: DType, target: Target, bits:
 
 
 def _own_steps(
-    steps: Steps, keys: Place, bits: tuple[int, int], zeros: tuple[int, int] | None = None
+    steps: Steps,
+    keys: Place,
+    bits: tuple[int, int],
+    zeros: tuple[int, int] | None = None,
+    out: Place | None = None,
+    descending: bool = False,
 ) -> Place:
-    """Appends the order of keys, or with `zeros`, the keys of two zeros that stay as they were, keys in order."""
-    rows, n = keys.layout.shape
+    """Appends the order of keys, or with `zeros`, the keys of two zeros that stay as they were, keys in order.
+
+    With `out`, numbers of its dtype stand for their keys and are put in order there, which may be `descending`.
+    """
+    *outer, n = keys.layout.shape
+    rows = math.prod(outer)
     key = keys.layout.dtype
     result = u32 if zeros is None else key
-    order = steps.place(result, (rows, n))
+    order = out or steps.place(result, (rows, n))
     words = key.bits // 32 * (2 if zeros is None else 1)
     spare = steps.place(u32, (2 * rows * n * words,))  # elements between passes, twice
     tile = Tile(
@@ -95,7 +104,7 @@ def _own_steps(
             BufferParameter("spare", u32, Access.READ_WRITE),
         ),
         scalars=(*told(index, "rows", "n", "first_bit", "last_bit"), *told(u64, "zero", "other_zero")),
-        constants=(("POSITIONS", zeros is None),),
+        constants=(("POSITIONS", zeros is None), *((("DESCENDING", descending),) if out else ())),
     )
     places = (keys.position, order.position, spare.position)
     steps.add(Step(tile, (0, 1, 2), (rows, n, *bits, *(zeros or (0, 0))), (rows, 1, 1)), places)
@@ -107,8 +116,11 @@ def value_steps(steps: Steps, x: Place, out: Place, descending: bool, target: Ta
     dtype = x.layout.dtype
     if x.layout.shape[-1] <= FEW or dtype.is_complex or not target.limits.own_orders:
         return False
-    keys = key_steps(steps, x, descending, signs=True)
     zeros = radix_sort.zero_keys(dtype, descending)
+    if dtype.bits >= 32 and all(p.layout == Layout.contiguous(dtype, p.layout.shape) for p in (x, out)):
+        _own_steps(steps, x, radix_sort.key_bits(dtype), zeros, out, descending)
+        return True
+    keys = key_steps(steps, x, descending, signs=True)
     ordered = _own_steps(steps, keys, radix_sort.key_bits(dtype), zeros)
     program = radix_sort.value_program(Address.of(out.layout), descending)
     numbers = numbers_of(("out",), (out.layout,), {})

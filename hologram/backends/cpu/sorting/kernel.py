@@ -10,24 +10,30 @@ import numpy as np
 
 from hologram.backends.cpu.image import ADDRESS, Patch, Piece, Step
 from hologram.backends.cpu.kernel import pack_scalar
-from hologram.backends.cpu.sorting import network, radix
+from hologram.backends.cpu.sorting import buckets, network, radix
+from hologram.backends.cpu.sorting.keys import Keys
 from hologram.backends.cpu.written import WrittenKernel
 from hologram.compiled.machine_code.engine import Code, Engine
 from hologram.compiled.machine_code.objects import kept_code
-from hologram.foundation.dtypes import DType, Number, u64
+from hologram.foundation.dtypes import Number, u64
 from hologram.foundation.frozen import frozen
 from hologram.machine.kernel import Span
 
 _ELEMENT_NS = 3.0  # of a pass, estimated
 _SHARED_NS = 12_000  # of a pass that is worth several threads
-# Bits of a digit, in general and for elements of 32 bits in rows that pay for as many counters.
-_DIGIT_BITS, _MANY_BITS, _LONG_ROW = 8, 11, 4096
+_DIGIT_BITS = 8
 KEYS, ORDER, SPARE = range(3)  # the tile's buffers
 
 
 @functools.lru_cache(maxsize=16)
-def _code(engine: Engine, key: DType, positions: bool, size: int = 0) -> Code:
-    text = radix.text(key, positions, size)
+def _buckets_code(engine: Engine, keys: Keys) -> Code:
+    text = buckets.text(keys, engine.integer_bits)
+    return kept_code(engine, "buckets", text, lambda: (text, buckets.FUNCTIONS))
+
+
+@functools.lru_cache(maxsize=16)
+def _code(engine: Engine, keys: Keys, positions: bool, size: int = 0) -> Code:
+    text = radix.text(keys, positions, size)
     return kept_code(engine, "network" if size else "radix", text, lambda: (text, radix.functions(size)))
 
 
@@ -39,8 +45,11 @@ class OrderKernel(WrittenKernel):
         rows, n, *_, one, other = number.values()
         keys, result = (arrays[self.tile.buffers[k].name][: rows * n].reshape(rows, n) for k in (KEYS, ORDER))
         # Two zeros count as one while rows are ordered.
-        alike = np.where(keys == other, keys.dtype.type(one), keys)
-        order = np.argsort(alike, axis=1, kind="stable")
+        alike = np.where(keys == other, keys.dtype.type(one), keys) if self._keys.plain else keys
+        if self._keys.descending:  # by the last of equal ones first, and that turned round
+            order = n - 1 - np.argsort(alike[:, ::-1], axis=1, kind="stable")[:, ::-1]
+        else:
+            order = np.argsort(alike, axis=1, kind="stable")
         result[...] = order if self._positions else np.take_along_axis(keys, order, 1)
 
     def pieces(self, spans: Sequence[Span], scalars: Sequence[Number], grid: Sequence[int]) -> list[Piece]:
@@ -53,23 +62,35 @@ class OrderKernel(WrittenKernel):
         key = self.tile.buffers[KEYS].dtype
         threads = self.host.threads if rows * n * _ELEMENT_NS > _SHARED_NS else 1
         size = self._size(n)
-        many = n >= _LONG_ROW and key.bits == 32 and not self._positions
-        bits = _MANY_BITS if many else _DIGIT_BITS
-        passes = -(-(last - first) // bits) if not size else 1
-        width = -(-(last - first) // passes) if not size else 0
-        code = _code(self.host.engine(), key, self._positions, size)
+        if not self._positions and not size:
+            return self._dealt(rows, n, first, zeros, threads)
+        passes = 1 if size else -(-(last - first) // _DIGIT_BITS)
+        width = 0 if size else -(-(last - first) // passes)
+        code = _code(self.host.engine(), self._keys, self._positions, size)
         launch = _Launch(code, rows, n, threads, width)
-        half = rows * n * key.itemsize * (2 if self._positions else 1)  # bytes of all elements between passes
+        half = 2 * rows * n * key.itemsize  # bytes of all elements between passes
         places = [(KEYS, 0), *[(SPARE, k % 2 * half) for k in range(passes - 1)], (ORDER, 0)]
         pieces: list[Piece] = []
         if size:
-            pieces.append(launch.by_row("network", size, places, {}))
+            pieces.append(launch.by_row(radix.functions(size), "network", places, {}))
         else:
             for k in range(passes):
-                way = (k == 0, k == passes - 1) if self._positions else (True, True)
+                way = k == 0, k == passes - 1
                 pieces += launch.passed((places[k], places[k + 1]), first + k * width, *way)
         if zeros[0] != zeros[1]:
-            pieces.append(launch.zeros(size, ((KEYS, 0), (ORDER, 0)), zeros))
+            pieces.append(launch.zeros(radix.functions(size), ((KEYS, 0), (ORDER, 0)), zeros))
+        return pieces
+
+    def _dealt(self, rows: int, n: int, first: int, zeros: Sequence[int], threads: int) -> list[Piece]:
+        assert self.host is not None
+        keys = self._keys
+        code, vector_bits = _buckets_code(self.host.engine(), keys), self.host.engine().integer_bits
+        usual = min(buckets.MOST_BITS, max(1, n.bit_length() - buckets.bucket_bits(keys, vector_bits)))
+        bits = buckets.LAST_BITS if n >= buckets.LONG else usual
+        launch = _Launch(code, rows, n, threads, bits)
+        pieces = [launch.dealt(first, (1 << usual) - 1, rows * n * keys.dtype.itemsize)]
+        if zeros[0] != zeros[1]:
+            pieces.append(launch.zeros(buckets.FUNCTIONS, ((KEYS, 0), (ORDER, 0)), zeros))
         return pieces
 
     def _size(self, n: int) -> int:
@@ -80,15 +101,24 @@ class OrderKernel(WrittenKernel):
         return network.size_for(n, "i64" if self._positions else f"i{key.bits}")
 
     @property
+    def _keys(self) -> Keys:
+        constants = dict(self.tile.constants)
+        return Keys(self.tile.buffers[KEYS].dtype, bool(constants.get("DESCENDING")))
+
+    @property
     def _positions(self) -> bool:
         return bool(dict(self.tile.constants)["POSITIONS"])
 
     def schedule(self, spans: Sequence[Span], scalars: Sequence[Number], grid: Sequence[int]) -> str:
-        return "by a network" if self._size(int(scalars[1])) else "by digits"
+        if self._size(int(scalars[1])):
+            return "by a network"
+        return "by digits" if self._positions else "by buckets"
 
     def source(self, grid: Sequence[int], scalars: Sequence[Number] = ()) -> str:
         size = self._size(int(scalars[1])) if scalars else 0
-        return radix.text(self.tile.buffers[KEYS].dtype, self._positions, size)
+        if not size and not self._positions and self.host is not None:
+            return buckets.text(self._keys, self.host.engine().integer_bits)
+        return radix.text(self._keys, self._positions, size)
 
 
 Place = tuple[int, int]  # an argument, and bytes from where it begins
@@ -118,15 +148,31 @@ class _Launch:
         ]
         return [self._piece(places, {"shift": shift}, chunks, steps)]
 
-    def zeros(self, size: int, places: tuple[Place, Place], keys: Sequence[int]) -> Piece:
+    def dealt(self, first_bit: int, usual: int, nbytes: int) -> Piece:
+        """All of a sort by buckets; `usual` is the first digit's mask, `nbytes` are those of all keys."""
+        places = (KEYS, 0), (ORDER, 0), (SPARE, 0), (SPARE, nbytes)
+        first = {"shift": first_bit, "usual": usual}
+        if self.rows >= self.threads:
+            return self.by_row(buckets.FUNCTIONS, "alone", places, first)
+        chunks = self.threads
+        units, buckets_ = self.rows * chunks, self.rows << self.width
+        slices = (units, 1), (units, 1), (self.rows, 1), (units, 1), (buckets_, -(-buckets_ // (32 * chunks)))
+        steps = [
+            (buckets.FUNCTIONS.index(name), *slice_)
+            for name, slice_ in zip(buckets.STEPS, slices, strict=True)
+        ]
+        return self._piece(places, first, chunks, steps)
+
+    def zeros(self, functions: Sequence[str], places: tuple[Place, Place], keys: Sequence[int]) -> Piece:
         """What brings the two zeros of each row back into their order."""
         signed = [pack_scalar(key, u64) for key in keys]
-        return self.by_row("zeros", size, places, {"shift": signed[0], "mask": signed[1]})
+        return self.by_row(functions, "zeros", places, {"shift": signed[0], "mask": signed[1]})
 
-    def by_row(self, what: str, size: int, places: Sequence[Place], numbers: Mapping[str, int]) -> Piece:
-        """A function that takes whole rows, of the module for rows of that size."""
-        step = radix.functions(size).index(what), self.rows, self._share
-        return self._piece(places, numbers, 1, [step])
+    def by_row(
+        self, functions: Sequence[str], what: str, places: Sequence[Place], numbers: Mapping[str, int]
+    ) -> Piece:
+        """A function that takes whole rows."""
+        return self._piece(places, numbers, 1, [(functions.index(what), self.rows, self._share)])
 
     @property
     def _share(self) -> int:
@@ -147,6 +193,6 @@ class _Launch:
             [numbers.get(word, 0) for word in radix.WORDS],
             tuple(Patch(word, ADDRESS, *place) for word, place in enumerate(places)),
             owner=self.code,
-            room=self.rows * chunks * radix.MOST_DIGITS // 2 if chunks > 1 else 0,
+            room=self.rows * chunks * radix.COUNTERS // 2 if chunks > 1 else 0,
             room_at=radix.WORDS.index("room"),
         )

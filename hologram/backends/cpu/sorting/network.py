@@ -13,14 +13,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from hologram.backends.cpu.llvm.writer import Writer
+from hologram.backends.cpu.sorting.keys import Keys
 
-_VECTOR_BITS = 256  # LLVM splits them where registers are narrower
+USUAL_BITS = 256  # of a vector; LLVM splits them where registers are narrower
 SIZES = (4, 8, 16, 32)  # vectors of a row; 64 take 2.5 s to compile, and as long as digits to run
 
 
-def lanes(element: str) -> int:
+def lanes(element: str, vector_bits: int = USUAL_BITS) -> int:
     """Elements of a vector."""
-    return _VECTOR_BITS // int(element.removeprefix("i"))
+    return vector_bits // int(element.removeprefix("i"))
 
 
 def size_for(n: int, element: str) -> int:
@@ -45,10 +46,10 @@ def _batcher(count: int) -> Iterator[tuple[int, int]]:
 class Network:
     """Vectors of signed elements, and the comparators on them."""
 
-    def __init__(self, w: Writer, element: str) -> None:
+    def __init__(self, w: Writer, element: str, vector_bits: int) -> None:
         self.w = w
         self.element = element
-        self.lanes = lanes(element)
+        self.lanes = lanes(element, vector_bits)
         self.type = self.of(element)
 
     def of(self, type_: str) -> str:
@@ -132,13 +133,23 @@ class Network:
         return vectors
 
 
-def row(w: Writer, key: str, positions: bool, size: int, source: str, target: str, n: str) -> None:
-    """Puts a row of n keys in order, or their positions; `size` vectors hold it.
+def row(
+    w: Writer,
+    by: Keys,
+    positions: bool,
+    size: int,
+    source: str,
+    target: str,
+    n: str,
+    vector_bits: int = USUAL_BITS,
+) -> None:
+    """Puts a row of n numbers in order of their keys, or their positions; `size` vectors hold it.
 
-    Keys are unsigned. Elements behind the row's are as large as one can be, and do not come before any.
+    Elements behind the row's are as large as one can be, and do not come before any.
     """
+    key = by.type
     element = "i64" if positions else key
-    v = Network(w, element)
+    v = Network(w, element, vector_bits)
     top = -(1 << (int(element[1:]) - 1))
     flip = v.filled(element, [top] * v.lanes)
     result = "i32" if positions else key
@@ -150,8 +161,11 @@ def row(w: Writer, key: str, positions: bool, size: int, source: str, target: st
         inside = w(f"icmp slt {v.of('i64')} {v.filled('i64', numbers)}, {count}")
         keys = w.intrinsic(
             f"llvm.masked.load.v{v.lanes}{key}.p0", v.of(key), ("ptr", w.element(source, key, str(k * v.lanes))),
-            ("i32 immarg", "1"), (v.of("i1"), inside), (v.of(key), v.filled(key, [-1] * v.lanes)),
+            ("i32 immarg", "1"), (v.of("i1"), inside), (v.of(key), v.filled(key, [0] * v.lanes)),
         )  # fmt: skip
+        behind = v.filled(key, [-1] * v.lanes)
+        numbered = f"{v.of(key)} {by.key(w, keys, v.lanes)}, {v.of(key)} {behind}"
+        keys = w(f"select {v.of('i1')} {inside}, {numbered}")
         if positions:
             above = w(
                 f"shl {v.type} {w(f'zext {v.of(key)} {keys} to {v.type}')}, {v.filled(element, [32] * v.lanes)}"
@@ -162,6 +176,8 @@ def row(w: Writer, key: str, positions: bool, size: int, source: str, target: st
         flipped = w(f"xor {v.type} {vector}, {flip}")
         if positions:
             flipped = w(f"trunc {v.type} {flipped} to {v.of(result)}")
+        else:
+            flipped = by.value(w, flipped, v.lanes)
         w.do(f"store {v.of(result)} {flipped}, ptr {w.element(room, result, str(k * v.lanes))}")
     nbytes = w(f"mul i64 {n}, {int(result[1:]) // 8}")
     w.declarations.add("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)")
