@@ -135,7 +135,14 @@ def _function(operation: Operation, name: str) -> Callable[..., None]:
         try:
             if kwargs or tracers or recordings or not ex.usable:
                 raise KeyError
-            if len(args) == 3:  # the commonest, spelled out
+            # The commonest are spelled out: a list of blocks costs as much as a launch.
+            if len(args) == 2:
+                x, z = args
+                a, out = x.block, z.block
+                if out is not a and not out.adopted:
+                    key = (operation, x.kind, z.kind)
+                    places = [a.place, out.place]
+            elif len(args) == 3:
                 x, y, z = args
                 a, b, out = x.block, y.block, z.block
                 if out is not a and out is not b and not out.adopted:

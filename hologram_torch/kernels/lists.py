@@ -137,23 +137,30 @@ def apart(written: Sequence[Sequence[torch.Tensor]], others: Sequence[Any]) -> b
     if places == 1:
         return True
     met: dict[
-        int, list[tuple[int, int, int, bool]]
-    ] = {}  # by storage: from byte, to byte, place, whether written
+        int, list[tuple[torch.Tensor, int, bool]]
+    ] = {}  # by storage: a tensor, its place, whether written
 
     def meet(tree: Any, writes: bool) -> None:
         for k, x in enumerate(tree):
             if isinstance(x, torch.Tensor):
-                begin = int(x.storage_offset()) * x.element_size()
-                span = sum((n - 1) * step for n, step in zip(x.shape, x.stride(), strict=True)) + 1
-                end = begin + int(span) * x.element_size() if x.numel() else begin
                 place = k if len(tree) == places else -1
-                met.setdefault(x.untyped_storage()._cdata, []).append((begin, end, place, writes))
+                met.setdefault(x.untyped_storage()._cdata, []).append((x, place, writes))
             elif isinstance(x, list):
                 meet(x, writes)
 
     meet(written, True)
     meet(others, False)
-    return not any(_entangled(sorted(parts)) for parts in met.values() if len(parts) > 1)
+    shared = (parts for parts in met.values() if len(parts) > 1)  # of an optimiser's lists none
+    return not any(
+        _entangled(sorted((*_range(x), place, writes) for x, place, writes in parts)) for parts in shared
+    )
+
+
+def _range(x: torch.Tensor) -> tuple[int, int]:
+    """Where a tensor begins and ends in its storage, in bytes."""
+    begin = int(x.storage_offset()) * x.element_size()
+    span = sum((n - 1) * step for n, step in zip(x.shape, x.stride(), strict=True)) + 1
+    return begin, begin + int(span) * x.element_size() if x.numel() else begin
 
 
 def _entangled(parts: Sequence[tuple[int, int, int, bool]]) -> bool:

@@ -1,4 +1,4 @@
-"""Numbers as keys whose unsigned order is theirs, and back: radix_sort.py's `key_of` with signs, and `value_of`, in IR."""
+"""Numbers as keys whose unsigned order is theirs, and back, as IR: radix_sort.py's `key_of` and `value_of`."""
 
 from __future__ import annotations
 
