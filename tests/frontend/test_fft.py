@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType
 from hologram.opset.fourier.chirp import padded
 from hologram.opset.fourier.passes import radices, roots
+from hologram.opset.fourier.workgroups import Rows
 
 pytestmark = pytest.mark.sampled(5)
 
@@ -262,3 +264,34 @@ def test_by_numpy_where_there_is_no_compiler(monkeypatch: pytest.MonkeyPatch) ->
             close(hg.fft.ifft(executor.tensor(z), axis=axis), np.fft.ifft(z, axis=axis))
         close(hg.fft.rfft(executor.tensor(x)), np.fft.rfft(x))
         close(hg.fft.irfft(executor.tensor(z)), np.fft.irfft(z))
+
+
+@pytest.mark.parametrize(
+    "shape", [(130, 64), (67, 30), (5, 243), (3, 2048), (2, 4096), (1, 1000), (2, 3, 128)], ids=str
+)
+@pytest.mark.parametrize("dtype", [dtypes.c64, dtypes.c128], ids=str)
+def test_rows_in_a_workgroup(executor: hg.Executor, shape: tuple[int, ...], dtype: DType) -> None:
+    """More rows, and fewer, than a workgroup has; views; and one launch where a row fits."""
+    if dtype not in executor.limits.dtypes:
+        return
+    z = numbers(5, (*shape[:-1], 2 * shape[-1]), dtype)
+    x = executor.tensor(z)[..., ::2]
+    wide = z[..., ::2].astype(np.complex128)
+    close(hg.fft.fft(x), np.fft.fft(wide), dtype)
+    close(hg.fft.ifft(x, norm="forward"), np.fft.ifft(wide, norm="forward"), dtype)
+    how = Rows.of(shape[-1], radices(shape[-1]) or (), dtype, executor.limits)
+    if how is not None and not executor.limits.own_transforms:
+        whole = x.contiguous()
+        assert hg.jit(hg.fft.fft).dispatches(whole) == 1
+
+
+def test_rows_that_do_not_fit() -> None:
+    """Of workgroups with little memory, or few threads; and where a program would be long."""
+    limits = hg.Executor("cpu").limits
+    small = replace(limits, shared_bytes=16384, max_workgroup_threads=256)
+    assert Rows.of(2048, (16, 16, 8), dtypes.c64, small) == Rows(128, 1)
+    assert Rows.of(4096, (8, 8, 8, 8), dtypes.c64, small) is None
+    assert Rows.of(2048, (16, 16, 8), dtypes.c128, small) is None
+    assert Rows.of(1024, (16, 8, 8), dtypes.c64, replace(small, max_workgroup_threads=32)) is None
+    assert Rows.of(16, (16,), dtypes.c64, small) is None
+    assert Rows.of(2310, (11, 7, 5, 3, 2), dtypes.c64, replace(small, shared_bytes=32768)) is None

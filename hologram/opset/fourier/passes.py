@@ -7,7 +7,6 @@ unity and writes them side by side (Van Loan, Computational Frameworks for the F
 
 from __future__ import annotations
 
-import cmath
 import math
 from collections.abc import Iterable
 from functools import lru_cache
@@ -16,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from hologram.atlas import complex_parts
-from hologram.atlas.builder import Builder, Value
+from hologram.atlas.builder import Builder
 from hologram.atlas.program import Access, Program
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import COMPLEX, DType
@@ -37,6 +36,8 @@ from hologram.opset.forms.operation import (
 from hologram.opset.forms.samples import array
 from hologram.opset.forms.steps import Place, Steps
 from hologram.opset.fourier.butterflies import PRIMES, small
+from hologram.opset.fourier.turning import scaled, turned
+from hologram.opset.fourier.workgroups import Rows, groups, row_program
 from hologram.opset.tiles.fourier import own_steps
 
 
@@ -68,20 +69,6 @@ def unity(n: int, k: np.ndarray) -> np.ndarray:
 def roots(n: int, dtype: DType) -> np.ndarray:
     """All n-th roots of unity."""
     return unity(n, np.arange(n)).astype(dtype.numpy)
-
-
-def turned(z: Value, angle: float) -> Value:
-    """A number times e^(2 pi i angle)."""
-    quarters = angle * 4.0
-    if quarters == round(quarters):
-        x, y = complex_parts.real(z), complex_parts.imag(z)
-        return (z, complex_parts.pair(-y, x), -z, complex_parts.pair(y, -x))[int(quarters) % 4]
-    return z * z.builder.constant(cmath.exp(2j * math.pi * angle), z.dtype)
-
-
-def scaled(z: Value, scale: Value) -> Value:
-    """A complex number times a real one."""
-    return complex_parts.pair(complex_parts.real(z) * scale, complex_parts.imag(z) * scale)
 
 
 @lru_cache(maxsize=256)
@@ -138,15 +125,28 @@ class Transform(Operation):
         if target.limits.own_transforms and x.shape[axis] > 1:
             own_steps(steps, given, end, axis, attributes["inverse"], attributes["scale"])
         else:
-            self._by_passes(steps, steps.gathered(given), steps.gathered(Place(1, table)), end, attributes)
+            self._by_passes(
+                steps, steps.gathered(given), steps.gathered(Place(1, table)), end, attributes, target
+            )
         return steps.plan()
 
-    def _by_passes(self, steps: Steps, now: Place, table: Place, end: Place, attributes: Attributes) -> None:
+    def _by_passes(
+        self, steps: Steps, now: Place, table: Place, end: Place, attributes: Attributes, target: Target
+    ) -> None:
         shape, dtype, axis = now.layout.shape, now.layout.dtype, attributes["axis"] % now.layout.ndim
         n, width = shape[axis], math.prod(shape[axis + 1 :])
         parts, scale = radices(n) or (1,), attributes["scale"]
         straight = end.layout.is_contiguous and not end.layout.offset
         rows, s = math.prod(shape[:axis]), 1
+        how = Rows.of(int(n), parts, dtype, target.limits) if width == 1 else None
+        if how is not None:
+            to = end if straight else steps.place(dtype, end.layout.shape)
+            program = row_program(int(n), parts, how, dtype, attributes["inverse"])
+            steps.add(Step(program, (0, 1, 2), (rows, scale), (groups(int(rows), how),)),
+                      (now.position, table.position, to.position))  # fmt: skip
+            if not straight:
+                steps.copy(to, end)
+            return
         for k, radix in enumerate(parts):
             final, m = k == len(parts) - 1, n // (s * radix)
             to = end if final and straight else steps.place(dtype, end.layout.shape)
