@@ -304,3 +304,22 @@ def test_an_infinite_derivative_of_what_was_not_taken_is_no_nan(executor: Any, k
 
     found = hg.grad(loss)(executor.tensor(np.array([1, 2, 3], np.float32)))
     assert found.to_numpy().tolist() == [2, 2, 2]
+
+
+@hg.kernel
+def scaled_in_f64(x: hg.Array[hg.f64], out: hg.Array[hg.f64], scale: hg.f64):
+    i = hg.index()
+    out[i] = x[i] * scale * scale
+
+
+def test_a_number_of_python_is_differentiated_whatever_the_kernel_takes_it_for(cpu: Any) -> None:
+    def loss(x: Any, scale: Any) -> Any:
+        out = cpu.zeros(3, hg.f64)
+        scaled_in_f64[3](x, out, scale)
+        return hg.sum(out)
+
+    x = cpu.tensor(np.array([1.0, 2.0, 3.0]))
+    for transform in (lambda f: f, hg.jit):
+        by_x, by_scale = transform(hg.grad(loss, argnums=(0, 1)))(x, 0.5)
+        assert by_x.to_numpy().tolist() == [0.25] * 3
+        assert by_scale.item() == 6.0
