@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -42,8 +43,11 @@ class Plan:
     written: frozenset[str]  # buffers stored into
     used: tuple[str, ...]
     forwarded: Mapping[int, int]  # of a load behind a store to the same element, the value stored
+    read: frozenset[int]  # values that are read, of buffers and scalars
     numbers: Mapping[int, Any]  # values that are constants
     same: Mapping[str, str]
+
+    several: frozenset[str]  # buffers that more than one instruction stores into
 
     def slot(self, name: str) -> str:
         return self.same.get(name, name)
@@ -98,7 +102,9 @@ def examined(program: Program, wanted: frozenset[str], same: Mapping[str, str], 
     flowing = [i for i in walk if i.opcode in (O.STORE, O.ATOMIC_ADD) and types[i.operands[1]].is_inexact]
     numbers = {i.result: i.attribute for i in walk if i.opcode is O.CONSTANT}
     used = tuple(dict.fromkeys(same.get(b.name, b.name) for b in program.buffers if b.dtype.is_inexact))
-    return Plan(active, frozenset(map(id, flowing)), written, used, forwarded, numbers, same)
+    read = frozenset(i.result for i in walk if i.opcode in (O.LOAD, O.SCALAR) and i.result not in forwarded)
+    several = frozenset(n for n, k in Counter(map(slot, stores)).items() if k > 1)
+    return Plan(active, frozenset(map(id, flowing)), written, used, forwarded, read, numbers, same, several)
 
 
 def _keys(made: Mapping[int, Instruction], stored: Callable[[str], bool]) -> Callable[[int], Any]:

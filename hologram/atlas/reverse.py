@@ -171,7 +171,7 @@ class _Reverse:
         """Follows a block whose values are known, from what has arrived at them."""
         for i in reversed(instructions):
             if i.opcode in STRUCTURED:
-                arrived = {r: flows.pop(r).total() for r in i.results if r in flows}
+                arrived = {r: _across(flows.pop(r)) for r in i.results if r in flows}
                 if arrived or any(id(x) in self.plan.stores for x in deep((i,))):
                     (self._loop if i.opcode in LOOPS else self._if)(i, env, flows, arrived)
             elif id(i) in self.plan.stores:
@@ -186,7 +186,9 @@ class _Reverse:
         cotangent = self.b.load(buffer, position)
         if i.opcode is O.STORE:
             self.b.store(buffer, position, self._zero(dtype))
-        self.arrive(flows, i.operands[1], _Flow(select(inside, cotangent, self._zero(dtype)), None))
+        if of in self.plan.several:
+            inside &= cotangent != 0
+        self.arrive(flows, i.operands[1], _Flow(cotangent, inside))
 
     def _pass(self, i: Instruction, env: dict[int, Value], flows: Flows) -> None:
         flow = flows.pop(i.result)
@@ -237,10 +239,16 @@ class _Reverse:
         found = dict.fromkeys((*enters((i,)), *others, *yields))
         return [v for v in found if v in self.plan.active and v not in made]
 
+    def _leave(self, flows: Flows, values: Sequence[int], cotangents: Sequence[Value]) -> None:
+        """Cotangents go on from the blocks of an instruction; what is read needs no condition, as its law is a sum."""
+        for value, cotangent in zip(values, cotangents, strict=True):
+            nothing = None if value in self.plan.read else cotangent != 0
+            self.arrive(flows, value, _Flow(cotangent, nothing))
+
     def _totals(self, flows: Flows, values: Sequence[int]) -> list[Value]:
         return [flows[v].total() if v in flows else self._zero(self.types[v]) for v in values]
 
-    def _if(self, i: Instruction, env: dict[int, Value], flows: Flows, arrived: Mapping[int, Value]) -> None:
+    def _if(self, i: Instruction, env: dict[int, Value], flows: Flows, arrived: Mapping[int, _Flow]) -> None:
         outer = self._outer(i)
 
         def side(block: Block) -> Callable[[], list[Value]]:
@@ -249,25 +257,24 @@ class _Reverse:
                 self.forward(block.instructions, local)
                 for result, y in zip(i.results, block.yields, strict=True):
                     if result in arrived:
-                        self.arrive(inner, y, _Flow(arrived[result], None))
+                        self.arrive(inner, y, arrived[result])
                 self.reverse(block.instructions, local, inner)
                 return self._totals(inner, outer)
 
             return run
 
         results = self.b.if_(env[i.operands[0]], *map(side, i.blocks))
-        for value, cotangent in zip(outer, results, strict=True):
-            self.arrive(flows, value, _Flow(cotangent, None))
+        self._leave(flows, outer, results)
 
     def _loop(
-        self, i: Instruction, env: dict[int, Value], flows: Flows, arrived: Mapping[int, Value]
+        self, i: Instruction, env: dict[int, Value], flows: Flows, arrived: Mapping[int, _Flow]
     ) -> None:
         b, turns, outer = self.b, _Turns(self, i, env), self._outer(i)
         count = turns.count()
         moving = [j for j, a in enumerate(turns.arguments) if a in self.plan.active]
         begin = [
-            arrived[i.results[j]] if i.results[j] in arrived else self._zero(self.types[i.results[j]])
-            for j in moving
+            arrived[r].cotangent if r in arrived else self._zero(self.types[r])
+            for r in (i.results[j] for j in moving)
         ]
         begin += [self._zero(self.types[v]) for v in outer]
         arrays = self._arrays(turns)
@@ -279,7 +286,9 @@ class _Reverse:
             local, inner = turns.entered(k, state), Flows()
             self.forward(turns.body.instructions, local)
             for j, cotangent in zip(moving, given[: len(moving)], strict=True):
-                self.arrive(inner, turns.yields[j], _Flow(cotangent, None))
+                before = arrived.get(i.results[j])
+                nothing = before is not None and before.condition is not None
+                self.arrive(inner, turns.yields[j], _Flow(cotangent, cotangent != 0 if nothing else None))
             self.reverse(turns.body.instructions, local, inner)
             back = self._totals(inner, [turns.arguments[j] for j in moving])
             sums = self._totals(inner, outer)
@@ -290,8 +299,7 @@ class _Reverse:
             turns.run(lambda k, state: [b.local_store(a, k, x) for a, x in zip(arrays, state, strict=True)])
         bounds = b.constant(0, dtypes.index), count, b.constant(1, dtypes.index)
         results = b.counted(bounds, begin, region, yields)
-        for value, cotangent in zip([turns.first[j] for j in moving] + outer, results, strict=True):
-            self.arrive(flows, value, _Flow(cotangent, None))
+        self._leave(flows, [turns.first[j] for j in moving] + outer, results)
 
     def _arrays(self, turns: _Turns) -> list:
         """Local arrays for what is carried into each turn; none where that is computed anew."""
@@ -301,6 +309,12 @@ class _Reverse:
             return []
         self.kept_bytes += size
         return [self.b.local(self._free("carried"), t, turns.most) for t in types]
+
+
+def _across(flow: _Flow) -> _Flow:
+    """A cotangent at the border of a block, where a condition becomes another one: 0 is what has not arrived."""
+    total = flow.total()
+    return _Flow(total, None if flow.condition is None else total != 0)
 
 
 class _Turns:
@@ -330,8 +344,11 @@ class _Turns:
         """How many turns it has."""
         b = self.b
         if self.counted:
-            start, stop, step = (x.to(dtypes.index) for x in self.bounds)
-            return select(start < stop, (stop - start + step - 1) // step, 0)
+            start, stop, step = self.bounds
+            # As unsigned: the distance may not fit, and an index may have no sign.
+            unsigned = start.dtype.unsigned if start.dtype.is_integer else start.dtype
+            turns = (stop - start - 1).to(unsigned) // step.to(unsigned)
+            return select(start < stop, turns.to(dtypes.index) + 1, 0)
 
         def turn(k: Value, *state: Value) -> list[Value]:
             on, *after = self._next(dict(zip(self.arguments, state, strict=True)))

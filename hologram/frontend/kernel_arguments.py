@@ -51,8 +51,9 @@ def checked_argument(engine: Engine | None, who: str, parameter: Parameter, give
             raise ShapeError(f"{who}: it must have {parameter.rank} axes, got shape {view.shape}")
         return view
     assert isinstance(parameter, DType)
-    if isinstance(given, Tracked) and given.dtype is parameter and not given.shape:
-        return given  # a number that is differentiated with respect to
+    if isinstance(given, Tracked) and not given.shape and given.dtype.is_float and parameter.is_float:
+        # A number that is differentiated with respect to: a float of Python is an f32 beneath the tape.
+        return given if given.dtype is parameter else given.astype(parameter)
     number = given.item() if isinstance(given, np.generic) else given
     if not isinstance(number, (bool, int, float)):
         raise TypeError(f"{who}: a number is needed, got {type(given).__name__}")

@@ -300,7 +300,7 @@ class Loops(Expressions):
             if RESULT in more and RESULT not in before and self._returned(after):
                 before = {**before, RESULT: self._returned(after)}
                 names.append(RESULT)
-                types[RESULT] = self.types(before[RESULT])
+                types[RESULT] = self.types(after[RESULT])
                 continue
             found = {name: self._after(name, before[name], after[name], types[name], node) for name in names}
             if found == types:

@@ -264,3 +264,62 @@ def test_a_rule_of_ones_own(cpu: Any) -> None:
     clipped.gradient(lambda *given: None)
     with pytest.raises(hg.GradientError, match="for each of 3 arguments, got NoneType"):
         hg.grad(loss)(x, 2.0)
+
+
+@hg.kernel
+def beside_a_branch(x: hg.Array[hg.f32], out: hg.Array[hg.f32]):
+    i = hg.index()
+    root = hg.sqrt(x[i] - x[i])
+    out[i] = 2.0 * x[i]
+    if x[i] < 0.0:
+        out[i] = root if x[i] < -1.0 else x[i]
+
+
+@hg.kernel
+def beside_rounds(x: hg.Array[hg.f32], out: hg.Array[hg.f32]):
+    i = hg.index()
+    root = hg.sqrt(x[i] - x[i])
+    total = 2.0 * x[i]
+    for _ in range(hg.i32(x[i]) - 9):
+        total += root
+    for _ in range(3):
+        root = hg.log(root - root)
+    out[i] = total if x[i] > 0.0 else root
+
+
+@hg.kernel
+def beside_an_array(x: hg.Array[hg.f32], out: hg.Array[hg.f32]):
+    i = hg.index()
+    out[i + 99] = hg.sqrt(x[i] - x[i])
+    out[i] = hg.sqrt(x[i] - x[i])
+    out[i] = 2.0 * x[i]
+
+
+@pytest.mark.parametrize("kernel", [beside_a_branch, beside_rounds, beside_an_array], ids=lambda k: k.name)
+def test_an_infinite_derivative_of_what_was_not_taken_is_no_nan(executor: Any, kernel: Any) -> None:
+    def loss(x: Any) -> Any:
+        out = executor.zeros(3)
+        kernel[3](x, out)
+        return hg.sum(out)
+
+    found = hg.grad(loss)(executor.tensor(np.array([1, 2, 3], np.float32)))
+    assert found.to_numpy().tolist() == [2, 2, 2]
+
+
+@hg.kernel
+def scaled_in_f64(x: hg.Array[hg.f64], out: hg.Array[hg.f64], scale: hg.f64):
+    i = hg.index()
+    out[i] = x[i] * scale * scale
+
+
+def test_a_number_of_python_is_differentiated_whatever_the_kernel_takes_it_for(cpu: Any) -> None:
+    def loss(x: Any, scale: Any) -> Any:
+        out = cpu.zeros(3, hg.f64)
+        scaled_in_f64[3](x, out, scale)
+        return hg.sum(out)
+
+    x = cpu.tensor(np.array([1.0, 2.0, 3.0]))
+    for transform in (lambda f: f, hg.jit):
+        by_x, by_scale = transform(hg.grad(loss, argnums=(0, 1)))(x, 0.5)
+        assert by_x.to_numpy().tolist() == [0.25] * 3
+        assert by_scale.item() == 6.0

@@ -148,6 +148,27 @@ def test_a_loop_that_returns_what_it_counts(executor: hg.Executor) -> None:
     assert len(np.unique(out)) > 8
 
 
+@hg.func
+def doubled_past(n, most):
+    for _ in range(8):
+        if n > most:
+            return n
+        n = n + n
+    return most
+
+
+@hg.kernel
+def unsigned_ways_out(x: hg.Array[hg.u32], out: hg.Array[hg.u32]):
+    i = hg.index()
+    out[i] = doubled_past(x[i], hg.u32(2_900_000_000))
+
+
+def test_a_loop_returns_what_is_no_default_dtype(executor: hg.Executor) -> None:
+    x = np.array([0, 1, 1_500_000_000, 3_000_000_000], np.uint32)
+    _, found = same(unsigned_ways_out, executor, 4, x, np.zeros_like(x))
+    assert found.tolist() == [2_900_000_000, 2_900_000_000, 3_000_000_000, 3_000_000_000]
+
+
 @hg.kernel
 def medians(x: hg.Array[hg.f32, 2], out: hg.Array[hg.f32, 2]):
     """The median of each pixel's surroundings, sorted in the lane's own memory."""
