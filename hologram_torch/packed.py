@@ -19,23 +19,34 @@ from hologram_torch.tensors.memory import hologram_tensor, torch_tensor
 
 
 class PackedWeight(nn.Module):
-    """What packed modules share: planes as buffers, which keep their dtypes when a module is converted."""
+    """What packed modules share: planes as buffers, which keep their dtypes when a module is converted.
+
+    Where columns lie in another order than theirs, `order` says which each is.
+    """
 
     format: str
     columns: int
     compute_dtype: torch.dtype  # of what embeddings give
+    order: torch.Tensor | None
 
     def planes(self) -> tuple[torch.Tensor | None, ...]:
         """In the order of operators' arguments; None where the format has none."""
         return tuple(self._buffers.get(name) for name in PLANES)
 
-    def keep(self, format: str, columns: int, planes: Mapping[str, torch.Tensor]) -> None:
+    def keep(
+        self,
+        format: str,
+        columns: int,
+        planes: Mapping[str, torch.Tensor],
+        order: torch.Tensor | None = None,
+    ) -> None:
         """Takes planes in the weight's place; see hologram/opset/packed/formats.py."""
         self._parameters.pop("weight", None)
         self.format, self.columns = format_of(format).name, columns
         self.compute_dtype = torch.get_default_dtype()
         for name, plane in planes.items():
             self.register_buffer(name, plane)
+        self.register_buffer("order", order)
 
     @property
     def packed(self) -> Packed:
@@ -43,19 +54,25 @@ class PackedWeight(nn.Module):
         own = {
             name: hologram_tensor(x) for name, x in zip(PLANES, self.planes(), strict=True) if x is not None
         }
-        return Packed(format_of(self.format), self.columns, own)
+        order = None if self.order is None else hologram_tensor(self.order)
+        return Packed(format_of(self.format), self.columns, own, order)
 
     @property
     def weight(self) -> torch.Tensor:
         """All weights as floats, made anew at each access: for code that asks for them."""
         codes = self.planes()[0]
         assert codes is not None
-        rows = torch.arange(codes.shape[0], device=codes.device)
-        return packed_rows(rows, *self.planes(), self.format, self.columns, self.compute_dtype)
+        return self.rows(torch.arange(codes.shape[0], device=codes.device))
+
+    def rows(self, index: torch.Tensor) -> torch.Tensor:
+        """The rows that an index names, as floats."""
+        rows = packed_rows(index, *self.planes(), self.format, self.columns, self.compute_dtype)
+        return rows if self.order is None else rows.index_select(-1, self.order.argsort())
 
     def linear(self, x: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
         """x @ weights.T + bias, in x's dtype."""
         bias = None if bias is None else bias.to(x.dtype)
+        x = x if self.order is None else x.index_select(-1, self.order)
         return packed_linear(x, *self.planes(), bias, self.format, self.columns)
 
     def _apply(self, fn: Any, recurse: bool = True) -> Any:
@@ -104,11 +121,13 @@ class PackedEmbedding(PackedWeight, nn.Embedding):  # pyright: ignore[reportInco
         _take(self, packed)
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
-        return packed_rows(input, *self.planes(), self.format, self.columns, self.compute_dtype)
+        return self.rows(input)
 
 
 def _take(module: PackedWeight, packed: Packed) -> None:
-    module.keep(packed.format.name, packed.columns, {n: torch_tensor(x) for n, x in packed.planes.items()})
+    order = None if packed.order is None else torch_tensor(packed.order)
+    planes = {n: torch_tensor(x) for n, x in packed.planes.items()}
+    module.keep(packed.format.name, packed.columns, planes, order)
 
 
 KEEPERS: dict[type[nn.Module], type[PackedWeight]] = {nn.Linear: PackedLinear, nn.Embedding: PackedEmbedding}

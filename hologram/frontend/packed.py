@@ -21,24 +21,30 @@ from hologram.opset.packed.gguf import planes_of_gguf
 from hologram.opset.packed.linear import packed_linear
 from hologram.opset.packed.quantizing import quantized
 from hologram.opset.packed.weights import PLANES, packed_numbers, packed_rows
+from hologram.opset.sort import argsort
+from hologram.opset.take import take
 
 
 class Packed:
     """A matrix of weights (rows, columns) = (out features, in features) that is kept packed.
 
-    It is a few tensors, `planes`, and a format that says what they mean. Products read it as it lies:
+    It is a few tensors, `planes`, and a format that says what they mean. Where columns lie in another order than
+    theirs, `order` (columns) says which each is, and x is put into it ahead of a product. Products read it as it lies:
     `hg.linear(x, packed, bias)` is x @ packed.T + bias, for x of f32, f16 or bf16 with any leading axes, added up in
     f32. `hg.embedding(index, packed)` and `packed.take(index)` give rows as floats, `packed.dequantize()` all of them.
     Functions of `hg.jit` take it as an argument or close over it, like a tensor.
     """
 
-    __slots__ = ("columns", "format", "planes")
+    __slots__ = ("columns", "format", "order", "planes")
     __apply_first__ = True  # what it is an operand of, it answers for, whatever tensors stand beside it
 
-    def __init__(self, format: Format, columns: int, planes: Mapping[str, Tensor]) -> None:
+    def __init__(
+        self, format: Format, columns: int, planes: Mapping[str, Tensor], order: Tensor | None = None
+    ) -> None:
         self.format = format
         self.columns = columns
         self.planes = dict(planes)
+        self.order = order
 
     # How it is made.
 
@@ -76,10 +82,13 @@ class Packed:
         """Of a GPTQ checkpoint's linear: qweight (in bits / 32, out), qzeros (groups, out bits / 32), and scales
         (groups, out).
 
-        Words are of i32. `version` 1 keeps zero points less 1, 2 as they are. Raises UnsupportedDType where `g_idx`
-        (in) orders rows by activation, ShapeError for shapes that do not agree.
+        Words are of i32. `version` 1 keeps zero points less 1, 2 as they are. `g_idx` (in) has the group of each row,
+        in any order (`desc_act`). Raises ShapeError for shapes that do not agree, or groups of several sizes.
         """
-        return cls.from_planes(*planes_of_gptq(qweight, qzeros, scales, g_idx, bits, version), executor)
+        planes, format, shape, order = planes_of_gptq(qweight, qzeros, scales, g_idx, bits, version)
+        packed = cls.from_planes(planes, format, shape, executor)
+        packed.order = None if order is None else packed.executor.tensor(order)
+        return packed
 
     @classmethod
     def quantize(cls, weights: Any, format: str, executor: Any = None) -> Packed:
@@ -120,7 +129,7 @@ class Packed:
 
     @staticmethod
     def concatenate(parts: Sequence[Packed]) -> Packed:
-        """Matrices of one format and as many columns, joined by rows: their products become one."""
+        """Matrices of one format, as many columns and no order of these, joined by rows: their products become one."""
         if not parts:
             raise ShapeError("packed: there must be something to concatenate, got nothing")
         first = parts[0]
@@ -129,8 +138,10 @@ class Packed:
                 raise ShapeError(
                     f"packed: one format and as many columns are needed, got {first} and {other}"
                 )
+        if len(parts) > 1 and any(part.order is not None for part in parts):
+            raise ShapeError("packed: columns must be in their own order, got some that activations order")
         planes = {n: concat([p.planes[n] for p in parts], axis=0) for n in first.planes}
-        return Packed(first.format, first.columns, planes)
+        return Packed(first.format, first.columns, planes, first.order)
 
     # What it is.
 
@@ -145,8 +156,9 @@ class Packed:
 
     @property
     def nbytes(self) -> int:
-        """Of all planes."""
-        return sum(plane.nbytes for plane in self.planes.values())
+        """Of all planes, and of the order of columns."""
+        own = [*self.planes.values(), *([] if self.order is None else [self.order])]
+        return sum(tensor.nbytes for tensor in own)
 
     @property
     def executor(self) -> Any:
@@ -161,11 +173,11 @@ class Packed:
 
     def dequantize(self, dtype: Any = dtypes.f32) -> Tensor:
         """All weights (rows, columns): of f32 as the format defines them, rounded to other dtypes."""
-        return packed_numbers(*self._planes(), **self._settings(dtype))
+        return self._in_place(packed_numbers(*self._planes(), **self._settings(dtype)))
 
     def take(self, index: Any, dtype: Any = dtypes.f32) -> Tensor:
         """The rows that index (...) names, as (..., columns); negative: from the end; out of range: zeros."""
-        return packed_rows(index, *self._planes(), **self._settings(dtype))
+        return self._in_place(packed_rows(index, *self._planes(), **self._settings(dtype)))
 
     def linear(self, x: Any, bias: Any = None, *, activation: str = "none", gated: bool = False) -> Tensor:
         """activation(x @ self.T + bias), for x (..., columns) of f32, f16 or bf16, in its dtype.
@@ -174,6 +186,7 @@ class Packed:
         activation(x @ gates.T) * (x @ others.T), without a bias (Shazeer 2020).
         """
         settings = {"format": self.format.name, "columns": self.columns}
+        x = self._ordered("linear", x)
         return packed_linear(x, *self._planes(), bias, **settings, activation=activation, gated=gated)
 
     def experts(
@@ -187,7 +200,20 @@ class Packed:
         result is (..., rows). A mixture's token goes to its experts as x (n, 1, columns), chosen (n, used).
         """
         settings = {"format": self.format.name, "columns": self.columns, "experts": experts}
+        x = self._ordered("experts", x)
         return packed_experts(x, chosen, *self._planes(), **settings, activation=activation, gated=gated)
+
+    def _ordered(self, who: str, x: Any) -> Any:
+        """x (..., columns) as columns lie."""
+        if self.order is None:
+            return x
+        if not x.ndim or x.shape[-1] != self.columns:
+            raise ShapeError(f"{who}: x (..., {self.columns}) is needed beside {self}, got {x.shape}")
+        return take(x, self.order, axis=-1)
+
+    def _in_place(self, rows: Tensor) -> Tensor:
+        """Rows (..., columns) as they lie, each column in its place."""
+        return rows if self.order is None else take(rows, argsort(self.order), axis=-1)
 
     def _planes(self) -> tuple[Tensor | None, ...]:
         return tuple(self.planes.get(name) for name in PLANES)
@@ -208,12 +234,13 @@ class Packed:
     # As an argument: its planes are tensors, and the rest is part of what a trace depends on.
 
     def __branches__(self) -> dict[str, Any]:
-        return {"format": self.format.name, "columns": str(self.columns), **self.planes}
+        order = {} if self.order is None else {"order": self.order}
+        return {"format": self.format.name, "columns": str(self.columns), **order, **self.planes}
 
     @classmethod
     def __assembled__(cls, branches: Mapping[str, Any]) -> Packed:
         planes = {n: x for n, x in branches.items() if n in PLANES}
-        return cls(format_of(branches["format"]), int(branches["columns"]), planes)
+        return cls(format_of(branches["format"]), int(branches["columns"]), planes, branches.get("order"))
 
 
 TAKEN: dict[Any, Callable[..., Tensor]] = {

@@ -1,14 +1,15 @@
 """A decoder as three compiled functions: tokens become features, a block (the same for all), features become tokens.
 
 A block is compiled once and called for each layer with the layer's weights, so that tracing takes as long for 80
-layers as for one. Keys and values of all texts lie in one pool of blocks, which a table names for each of them (Kwon
-et al. 2023), and positions are data: only another number of tokens, texts or blocks is traced again.
+layers as for one. Where texts and their keys and values are is data: only another number of tokens, texts or blocks is
+traced again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,51 +19,38 @@ from hologram.frontend.executor import Executor
 from hologram.frontend.packed import Packed
 from hologram.frontend.tensor import Tensor
 from hologram.llm.architecture import Architecture, Sight
-from hologram.llm.sampling import GREEDY, Sampling, chosen
+from hologram.llm.cache import BLOCK, CACHES, Cache, Pool, Text, power, written
+from hologram.llm.sampling import chosen
 from hologram.llm.weights import Block, Matrix, Weights
 from hologram.runtime.launches.captured import Captured
 
-BLOCK = 64  # tokens whose keys and values lie together
-LEAST_BLOCKS = 4  # of a pool, and of a text's row in a table: both are powers of two
+LEAST_ROTATIONS = 4 * BLOCK  # tokens for which there are rotations: a power of two
 LEAST_PIECE, MOST_PIECE = 16, 512  # tokens of a prompt that are computed together: powers of two between
-CACHES = {
-    "f32": 4,
-    "f16": 2,
-    "i8": 1,
-}  # dtypes of keys and values, and their bytes; i8 has scales beside them
-Rotation = tuple[Tensor, Tensor]  # cosines and sines (tokens, 1, rotated / 2)
-Cache = tuple[
-    Tensor, ...
-]  # keys and values (key heads, places, size), and scales (2, key heads, places, 1) of codes
+Rotation = tuple[Tensor, ...]  # cosines and sines (tokens, 1, rotated / 2)
 
 
 class Places(NamedTuple):
-    """Where tokens of some rows stand."""
+    """Where tokens of some rows stand, for those who see equally far."""
 
     slots: Tensor  # (rows * n) in the cache
-    lengths: Tensor  # (rows, 1) with these tokens
+    lengths: Tensor  # (rows, 1) of what is in the table, with these tokens
     table: Tensor  # (rows, blocks)
-    rotated: list[Rotation]  # by sight
-
-
-class Text:
-    """Tokens, of which the first `known` are computed: their keys and values lie in blocks of the pool."""
-
-    def __init__(self, tokens: Sequence[int], sampling: Sampling = GREEDY) -> None:
-        self.tokens, self.sampling, self.random = list(tokens), sampling, np.random.default_rng(sampling.seed)
-        self.known, self.blocks = 0, list[int]()
+    rotated: Rotation
 
 
 class Step:
     """What gives texts a token each, captured: what it reads of the host, and what it gives."""
 
-    def __init__(self, decoder: Decoder, rows: int, width: int, count: int) -> None:
+    def __init__(self, decoder: Decoder, rows: int, widths: tuple[int, ...], count: int) -> None:
         zeros = decoder.executor.zeros
-        self.state, self.settings = zeros((rows, 2 + width), "i32"), zeros((rows, 4)) if count else None
+        self.state = zeros((rows, 2 + sum(widths)), "i32")
+        self.settings = zeros((rows, 4)) if count else None
+        ends = np.cumsum((2, *widths)).tolist()
 
         def step() -> tuple[Tensor, Tensor]:
             state, w = self.state, decoder.weights
-            x, y = decoder.features(state[:, :1], state[:, 1:2], state[:, 2:])
+            tables = [state[:, start:end] for start, end in pairwise(ends)]
+            x, y = decoder.features(state[:, :1], state[:, 1:2], tables)
             return decoder.finish(x, y, w.norm, w.head, self.settings, str(count))
 
         self.captured = Captured(decoder.executor, step)
@@ -75,16 +63,18 @@ class Decoder:
         self, a: Architecture, weights: Weights, executor: Executor, context: int, cache: str = "f32"
     ) -> None:
         self.a, self.weights, self.executor, self.context, self.cache = a, weights, executor, context, cache
-        shapes = ((a.key_heads, 0, a.head_size), (2, a.key_heads, 0, 1))
-        keys, scales = executor.zeros(shapes[0], cache), executor.zeros(shapes[1])
-        self.caches: list[Cache] = [(keys, keys, *([scales] if cache == "i8" else []))] * a.layers
-        self.blocks, self.free = 0, list[int]()  # of the pool; those of no text
-        self._steps: dict[tuple[int, int, int], Step] = {}
+        keys, scales = executor.zeros((a.key_heads, 0, a.head_size), cache), (2, a.key_heads, 0, 1)
+        empty: Cache = (keys, keys, *([executor.zeros(scales)] if cache == "i8" else []))
+        self.pools = [
+            Pool(executor, {n: empty for n, own in enumerate(a.sight_of) if own == k}, sight.window)
+            for k, sight in enumerate(a.sights)
+        ]
+        self._steps: dict[tuple[int, tuple[int, ...], int], Step] = {}
         self._steps_for: list[Any] = []
         self._tables: list[Rotation] = []
         self.logits: Tensor | None = None  # (rows, words) of the last step, until the next
         self._begin = hg.jit(partial(begin, a))
-        self._block = [hg.jit(partial(block, a, sight), donate=3) for sight in range(len(a.sights))]
+        self._block = [hg.jit(partial(block, a, sight), donate=3) for sight in a.sights]
         self.finish = hg.jit(partial(finish, a))
 
     def piece(self, text: Text) -> int:
@@ -92,28 +82,25 @@ class Decoder:
         n = min(len(text.tokens) - 1 - text.known, MOST_PIECE)
         if n <= 0:
             return 0
-        padded = max(
-            LEAST_PIECE, _power(n)
-        )  # those behind are hidden until they are overwritten, or of no block
-        self._room(text, text.known + n)
+        # Those behind are hidden until they are overwritten, or of no block.
+        padded = max(LEAST_PIECE, power(n))
         tokens = np.zeros((1, padded), np.int32)
         tokens[0, :n] = text.tokens[text.known : text.known + n]
-        width = self._width(text.known + padded)
-        known = np.array([[text.known]], np.int32)
-        self.features(*map(self.executor.tensor, (tokens, known, self._table([text], 1, width))))
+        tables = self._room([text], 1, n, padded)
+        known, make = np.array([[text.known]], np.int32), self.executor.tensor
+        self.features(make(tokens), make(known), list(map(make, tables)))
         text.known += n
         return n
 
     def next(self, texts: Sequence[Text]) -> list[int]:
         """A token behind each of some texts, whose last tokens alone are not computed yet."""
-        for text in texts:
-            self._room(text, len(text.tokens))
-        rows, width = _power(len(texts)), self._width(max(len(text.tokens) for text in texts))
-        state = np.zeros((rows, 2 + width), np.int32)
-        state[:, 2:] = self._table(texts, rows, width)
-        state[: len(texts), :2] = [(text.tokens[-1], text.known) for text in texts]
-        step = self.step(rows, width, max(text.sampling.count(self.weights.head.shape[0]) for text in texts))
-        step.state.buffer.from_numpy(state)
+        rows = power(len(texts))
+        tables = self._room(texts, rows, 1, 1)
+        lasts = np.zeros((rows, 2), np.int32)
+        lasts[: len(texts)] = [(text.tokens[-1], text.known) for text in texts]
+        count = max(text.sampling.count(self.weights.head.shape[0]) for text in texts)
+        step = self.step(rows, tuple(table.shape[1] for table in tables), count)
+        step.state.buffer.from_numpy(np.concatenate([lasts, *tables], axis=1))
         if step.settings is not None:
             drawn = [text.sampling.row(text.random) for text in texts]
             step.settings.buffer.from_numpy(np.array(drawn + [drawn[0]] * (rows - len(texts)), np.float32))
@@ -123,72 +110,65 @@ class Decoder:
             text.known += 1
         return tokens.to_numpy()[: len(texts)].tolist()
 
-    def step(self, rows: int, width: int, count: int) -> Step:
-        """The step of so many texts and blocks; captured again when a cache moved."""
-        where = [tensor.buffer.live_block().place for cache in self.caches for tensor in cache]
+    def step(self, rows: int, widths: tuple[int, ...], count: int) -> Step:
+        """The step of so many texts, and columns of tables; captured again when what it reads moved."""
+        caches = (cache for pool in self.pools for cache in pool.caches.values())
+        read = (tensor for tensors in (*caches, *self._tables) for tensor in tensors)
+        where = [(tensor.buffer.live_block().place, tensor.size) for tensor in read]
         if self._steps_for != where:
             self._steps, self._steps_for = {}, where
-        key = (rows, width, count)
+        key = (rows, widths, count)
         return self._steps.get(key) or self._steps.setdefault(key, Step(self, *key))
+
+    def resume(self, text: Text, past: Text) -> None:
+        """Has a text take over what is computed of another, where they are the same and it is still there."""
+        pairs = zip(past.tokens[: past.known], text.tokens[:-1], strict=False)
+        same = min(past.known, len(text.tokens) - 1)
+        same = next((k for k, (x, y) in enumerate(pairs) if x != y), same)
+        if any(pool.behind(same) < held.behind for pool, held in past.held.items()):
+            self.release(past)
+        else:
+            text.known, text.held, past.known, past.held = same, past.held, 0, {}
 
     def release(self, text: Text) -> None:
         """Gives a text's blocks to others."""
-        self.free += text.blocks
-        text.known, text.blocks = 0, []
+        text.known = 0
+        for pool in self.pools:
+            pool.release(text)
 
     def read_bytes(self, texts: Sequence[Text]) -> int:
         """What a token behind each reads of weights and cache."""
-        a, known = self.a, sum(text.known for text in texts)
-        each = 2 * (a.head_size * CACHES[self.cache] + (4 if self.cache == "i8" else 0))
-        return self.weights.read_bytes + known * a.layers * a.key_heads * each
+        a, each = self.a, self.a.head_size * CACHES[self.cache] + (4 if self.cache == "i8" else 0)
+        seen = sum(
+            len(pool.caches) * min(text.known, pool.window or text.known)
+            for pool in self.pools
+            for text in texts
+        )
+        return self.weights.read_bytes + seen * a.key_heads * 2 * each
 
-    def features(self, tokens: Tensor, known: Tensor, table: Tensor) -> tuple[Tensor, Tensor]:
+    def features(self, tokens: Tensor, known: Tensor, tables: list[Tensor]) -> tuple[Tensor, Tensor]:
         """Features of tokens (rows, n) behind those that are known (rows, 1); their keys and values are kept."""
         w = self.weights
-        x, y, places = self._begin(tokens, known, table, w.embedding, self._tables)
+        x, y, places = self._begin(tokens, known, tables, w.embedding, self._tables)
         for layer, (weights, sight) in enumerate(zip(w.blocks, self.a.sight_of, strict=True)):
-            x, y, self.caches[layer] = self._block[sight](x, y, weights, self.caches[layer], places)
+            caches = self.pools[sight].caches
+            x, y, caches[layer] = self._block[sight](x, y, weights, caches[layer], places[sight])
         return x, y
 
-    def _table(self, texts: Sequence[Text], rows: int, width: int) -> np.ndarray:
-        """The blocks of each text, and behind them a number that is none's."""
-        table = np.full((rows, width), self.blocks, np.int32)
-        for row, text in zip(table, texts, strict=False):
-            row[: min(width, len(text.blocks))] = text.blocks[:width]
-        return table
-
-    def _width(self, tokens: int) -> int:
-        """Blocks of a table for texts of so many tokens, for which there are then rotations."""
-        width = max(LEAST_BLOCKS, _power(-(-tokens // BLOCK)))
-        if not self._tables or len(self._tables[0][0]) < width * BLOCK:
+    def _room(self, texts: Sequence[Text], rows: int, n: int, padded: int) -> list[np.ndarray]:
+        """The tables of texts that have room for n more tokens, by sight; with rotations of as many as are padded."""
+        for pool in self.pools:
+            for text in texts:
+                pool.room(text, text.known + n)
+        ends = [text.known + padded for text in texts]
+        if not self._tables or len(self._tables[0][0]) < max(ends):
             divisors = self.weights.divisors
             own = None if divisors is None else divisors[self.context > self.a.short_context]
-            tables = [rotations(self.a, sight, own, width * BLOCK) for sight in self.a.sights]
-            make = self.executor.tensor
-            self._tables, self._steps = [(make(cos), make(sin)) for cos, sin in tables], {}
-        return width
-
-    def _room(self, text: Text, tokens: int) -> None:
-        """Has a text have blocks for so many tokens. The pool doubles where none is free."""
-        missing = -(-tokens // BLOCK) - len(text.blocks)
-        if missing > len(self.free):
-            more = max(LEAST_BLOCKS, _power(self.blocks + missing - len(self.free))) - self.blocks
-            self._steps = {}
-            for layer, cache in enumerate(self.caches):
-                shapes = ((*x.shape[:-2], more * BLOCK, x.shape[-1]) for x in cache)
-                grown = [self.executor.zeros(s, x.dtype) for s, x in zip(shapes, cache, strict=True)]
-                self.caches[layer] = tuple(
-                    hg.concat(pair, axis=-2) for pair in zip(cache, grown, strict=True)
-                )
-            self.free = [*range(self.blocks + more - 1, self.blocks - 1, -1), *self.free]
-            self.blocks += more
-            self.executor.empty_cache()  # the smaller pool is no use to anybody
-        text.blocks += [self.free.pop() for _ in range(missing)]
-
-
-def _power(n: int) -> int:
-    """The least power of two that is not smaller."""
-    return 1 << (n - 1).bit_length()
+            capacity, make = max(LEAST_ROTATIONS, power(max(ends))), self.executor.tensor
+            self._tables = [
+                tuple(map(make, rotations(self.a, sight, own, capacity))) for sight in self.a.sights
+            ]
+        return [pool.table(texts, rows, ends) for pool in self.pools]
 
 
 def rotations(
@@ -205,21 +185,31 @@ def rotations(
 
 
 def begin(
-    a: Architecture, tokens: Tensor, known: Tensor, table: Tensor, embedding: Any, tables: list[Rotation]
-) -> tuple[Tensor, Tensor, Places]:
-    """Features (rows * n, width) of tokens (rows, n) as two terms, and where these stand."""
+    a: Architecture,
+    tokens: Tensor,
+    known: Tensor,
+    tables: list[Tensor],
+    embedding: Any,
+    rotations: list[Rotation],
+) -> tuple[Tensor, Tensor, list[Places]]:
+    """Features (rows * n, width) of tokens (rows, n) as two terms, and where these stand for each sight.
+
+    A table (rows, 1 + blocks) begins behind so many tokens, the number ahead of its blocks.
+    """
     n = tokens.shape[1]
     x = hg.embedding(tokens.reshape(-1), embedding)
     x = x if a.embedding_scale == 1 else x * a.embedding_scale
-    at = known + hg.arange(n, dtype="i32", device=known.executor)
-    slots = hg.gather(table, at // BLOCK, dim=1) * BLOCK + at % BLOCK
-    at = at.reshape(-1)
-    rotated = [tuple(hg.take(t, at, axis=0).unsqueeze(1) for t in each) for each in tables]
-    return x, hg.zeros_like(x), Places(slots.reshape(-1), known + n, table, rotated)  # type: ignore[arg-type]
+    at, places = known + hg.arange(n, dtype="i32", device=known.executor), []
+    for table, rotation in zip(tables, rotations, strict=True):
+        behind, table = table[:, :1], table[:, 1:]
+        slots = hg.gather(table, (at - behind) // BLOCK, dim=1) * BLOCK + at % BLOCK
+        rotated = tuple(hg.take(t, at.reshape(-1), axis=0).unsqueeze(1) for t in rotation)
+        places.append(Places(slots.reshape(-1), known - behind + n, table, rotated))
+    return x, hg.zeros_like(x), places
 
 
 def block(
-    a: Architecture, sight: int, x: Tensor, y: Tensor, w: Block, cache: Cache, places: Places
+    a: Architecture, sight: Sight, x: Tensor, y: Tensor, w: Block, cache: Cache, places: Places
 ) -> tuple[Tensor, Tensor, Cache]:
     """A block's features (n, width) of features, and the cache with their keys and values.
 
@@ -231,9 +221,9 @@ def block(
     q, k, v = y[:, :heads], y[:, heads : heads + kept], y[:, heads + kept :]
     if "attn_q_norm" in w:
         q, k = norm(a, q, w["attn_q_norm"]), norm(a, k, w["attn_k_norm"])
-    q, k = rotate(q, places.rotated[sight]), rotate(k, places.rotated[sight])
+    q, k = rotate(q, places.rotated), rotate(k, places.rotated)
     cache = written(cache, places.slots, [k.permute(1, 0, 2), v.permute(1, 0, 2)])
-    y = product(attention(a, a.sights[sight], q, cache, places), w["attn_output"])
+    y = product(attention(a, sight, q, cache, places), w["attn_output"])
     x = x + (norm(a, y, w["post_attention_norm"]) if "post_attention_norm" in w else y)
     y = norm(a, x, w["ffn_norm"])
     y = mixture(a, y, w) if a.experts else gated(a, y, w["gate_up"], w["down"])
@@ -266,18 +256,6 @@ def rotate(x: Tensor, rotated: Rotation) -> Tensor:
     first, second = x[..., :half], x[..., half : 2 * half]
     rest = [x[..., 2 * half :]] if x.shape[-1] > 2 * half else []
     return hg.concat([first * cos - second * sin, second * cos + first * sin, *rest], axis=-1)
-
-
-def written(cache: Cache, slots: Tensor, new: list[Tensor]) -> Cache:
-    """A cache with keys and values (key heads, n, size) in some places, as codes where it has scales of them."""
-    if len(cache) > len(new):
-        scales = hg.stack([hg.max(hg.abs(x), axis=-1, keepdims=True) for x in new]) / 127.0
-        divisors = hg.where(scales == 0.0, 1.0, scales)
-        new = [*(hg.round(x / divisors[k]) for k, x in enumerate(new)), scales]
-    return tuple(
-        hg.scatter(pool, slots.unsqueeze(1).expand(x.shape), x.astype(pool.dtype), dim=-2)
-        for pool, x in zip(cache, new, strict=True)
-    )
 
 
 def attention(a: Architecture, sight: Sight, q: Tensor, cache: Cache, places: Places) -> Tensor:

@@ -12,7 +12,8 @@ from hologram.foundation.errors import ShapeError
 from hologram.frontend.executor import Executor
 from hologram.llm import weights
 from hologram.llm.architecture import architecture
-from hologram.llm.decoder import CACHES, MOST_PIECE, Decoder, Text
+from hologram.llm.cache import CACHES, Text
+from hologram.llm.decoder import MOST_PIECE, Decoder
 from hologram.llm.gguf import GGUF
 from hologram.llm.sampling import GREEDY, Sampling
 from hologram.llm.tokenizer import Stream, Tokenizer
@@ -134,7 +135,7 @@ class Runner:
 
     def forget(self) -> None:
         """Has the next prompt be computed whole."""
-        self.past.known = 0
+        self.decoder.release(self.past)
 
     def _encoded(self, prompt: str | Messages) -> list[int]:
         if isinstance(prompt, str):
@@ -168,12 +169,8 @@ class Runner:
 
     def _resumed(self, answer: Answer) -> Answer:
         """An answer that takes over what is computed of the text before."""
-        past, self.past = self.past, answer
-        pairs = zip(past.tokens[: past.known], answer.tokens[:-1], strict=False)
-        answer.known = next(
-            (k for k, (x, y) in enumerate(pairs) if x != y), min(past.known, len(answer.tokens) - 1)
-        )
-        answer.blocks, past.blocks, past.known = past.blocks, [], 0
+        self.decoder.resume(answer, self.past)
+        self.past = answer
         return answer
 
     def _written(self, answers: list[Answer], stop: Stops, at_once: int) -> Iterator[tuple[int, str]]:

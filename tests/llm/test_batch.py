@@ -70,7 +70,8 @@ def test_answers_end_with_the_context_and_long_prompts_go_in_pieces(
     assert lengths[2] <= 1
     assert runner.speed.decode_tokens == 10 + 20 + 1 + 20
     assert runner.speed.prefill_tokens == sum(map(len, prompts)) - len(prompts)
-    assert len(runner.decoder.free) == runner.decoder.blocks
+    (pool,) = runner.decoder.pools
+    assert len(pool.free) == pool.blocks
     assert 0 < runner.speed.share(1e12) < 1
 
 
@@ -96,8 +97,8 @@ def test_a_conversation_goes_on_beside_a_batch(tmp_path: Path, executor: hg.Exec
     mixed = next(begun) + next(batch)[1][:0] + "".join(begun)
     assert mixed == whole
     batch.close()  # type: ignore[attr-defined]
-    kept = runner.past.blocks
-    assert sorted([*runner.decoder.free, *kept]) == list(range(runner.decoder.blocks))
+    (pool,) = runner.decoder.pools
+    assert sorted([*pool.free, *runner.past.held[pool].blocks]) == list(range(pool.blocks))
 
 
 def test_many_sequences_leave_memory_where_it_was(tmp_path: Path, executor: hg.Executor) -> None:

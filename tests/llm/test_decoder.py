@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import hologram as hg
-from hologram.llm.decoder import BLOCK, CACHES, Text, mixture
+from hologram.llm.cache import BLOCK, CACHES, Pool, Text
+from hologram.llm.decoder import mixture
 from hologram.llm.runner import Runner
 from tests.llm import models
 
@@ -56,37 +57,90 @@ def test_logits_are_the_reference_s(tmp_path: Path, executor: hg.Executor, name:
 
 
 def test_a_prompt_in_pieces_and_a_cache_that_grows(tmp_path: Path, executor: hg.Executor) -> None:
-    family = models.FAMILIES["mistral"]
+    family = models.FAMILIES["llama"]
     weights = models.write(tmp_path / "model.gguf", family)
     decoder = (runner := Runner(tmp_path / "model.gguf", executor)).decoder
+    (pool,) = decoder.pools
     words = np.random.default_rng(1).integers(0, models.WORDS - 2, 700).tolist()
     wanted = models.logits(family, weights, words)
     text, other = Text(words[:201]), Text(words[:90])
     assert decoder.piece(text) == 200
-    assert decoder.blocks == 4
+    assert pool.blocks == 4
     assert decoder.piece(other) == 89
-    assert decoder.blocks == 8
+    assert pool.blocks == 8
     text.tokens = words[:]
     assert (decoder.piece(text), decoder.piece(text)) == (499, 0)
-    assert decoder.blocks == 16
+    assert pool.blocks == 16
     np.testing.assert_allclose(logits_behind(runner, [text, other]), wanted[[699, 89]], atol=BOUND)
-    assert (len(text.blocks), len(other.blocks), len(decoder.free)) == (11, 2, 3)
+    assert (len(text.held[pool].blocks), len(other.held[pool].blocks), len(pool.free)) == (11, 2, 3)
     decoder.release(text)
-    assert sorted([*decoder.free, *other.blocks]) == list(range(16))
+    assert sorted([*pool.free, *other.held[pool].blocks]) == list(range(16))
     text.tokens = words[:600]  # in blocks that held others
     np.testing.assert_allclose(logits_behind(runner, [text])[0], wanted[599], atol=BOUND)
 
 
 def test_an_answer_outgrows_the_cache(tmp_path: Path, executor: hg.Executor) -> None:
-    family = models.FAMILIES["mistral"]
+    family = models.FAMILIES["llama"]
     weights = models.write(tmp_path / "model.gguf", family)
     runner = Runner(tmp_path / "model.gguf", executor)
     runner.tokenizer.ends = frozenset()
     text = np.random.default_rng(2).integers(0, models.WORDS - 2, 236).tolist()
     written = list(runner.tokens(text, limit=30))
-    assert runner.decoder.blocks * BLOCK == 512
+    assert [pool.blocks * BLOCK for pool in runner.decoder.pools] == [512]
     wanted = models.logits(family, weights, text + written)[len(text) - 1 : -1]
     assert all(logits[token] >= logits.max() - BOUND for token, logits in zip(written, wanted, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("name", "window"), [("mistral", 5), ("mistral", 64), ("mistral", 130), ("gemma2", 70)]
+)
+def test_blocks_behind_a_window_go_back(
+    name: str, window: int, tmp_path: Path, executor: hg.Executor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Texts beside each other, one of a prompt in two pieces; tokens are those of a cache that gives nothing back."""
+    family = replace(models.FAMILIES[name], window=window)
+    models.write(tmp_path / "model.gguf", family)
+    rng = np.random.default_rng(window)
+    prompts = [rng.integers(0, models.WORDS - 2, n).tolist() for n in (600, 3, 190)]
+
+    def written(most: dict[int | None, int]) -> list[list[int]]:
+        decoder = Runner(tmp_path / "model.gguf", executor).decoder
+        texts = [Text(prompt) for prompt in prompts]
+        for text in texts:
+            while decoder.piece(text):
+                pass
+        for _ in range(150):
+            for text, token in zip(texts, decoder.next(texts), strict=True):
+                text.tokens.append(token)
+            for pool in decoder.pools:
+                held = [block for text in texts for block in text.held[pool].blocks]
+                assert sorted([*held, *pool.free]) == list(range(pool.blocks))
+                for text in texts:
+                    bound = most.get(pool.window, -(-text.known // BLOCK))
+                    assert len(text.held[pool].blocks) <= bound
+        return [text.tokens for text in texts]
+
+    found = written({window: -(-(window - 1) // BLOCK) + 1})
+    with monkeypatch.context() as patched:
+        patched.setattr(Pool, "behind", lambda pool, known: 0)
+        assert found == written({})
+
+
+def test_a_text_goes_on_from_another_as_far_as_its_window_is_still_there(
+    tmp_path: Path, executor: hg.Executor
+) -> None:
+    family = replace(models.FAMILIES["mistral"], window=70)
+    weights = models.write(tmp_path / "model.gguf", family)
+    runner = Runner(tmp_path / "model.gguf", executor)
+    runner.tokenizer.ends = frozenset()
+    words = np.random.default_rng(4).integers(0, models.WORDS - 2, 300).tolist()
+    for length, computed in ((300, 299), (290, 0), (200, 199), (210, 9)):
+        written = list(runner.tokens(words[:length], limit=3))
+        assert runner.speed.prefill_tokens == computed
+        wanted = models.logits(family, weights, words[:length] + written)[length - 1 : -1]
+        assert all(
+            logits[token] >= logits.max() - BOUND for token, logits in zip(written, wanted, strict=True)
+        )
 
 
 @pytest.mark.parametrize("rows", [1, 16])

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import hologram as hg
-from hologram.llm.decoder import Text
+from hologram.llm.cache import Text
 from hologram.llm.runner import Runner
 from tests.llm import models
 from tests.llm.test_decoder import logits_behind
@@ -107,7 +107,7 @@ peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.pl
 before = peak()
 runner = Runner(sys.argv[1], executor)
 "".join(runner.generate("The capital of France is", limit=40))
-cache = sum(tensor.nbytes for pair in runner.decoder.caches for tensor in pair)
+cache = sum(tensor.nbytes for pool in runner.decoder.pools for pair in pool.caches.values() for tensor in pair)
 print(peak() - before - cache)
 """
 

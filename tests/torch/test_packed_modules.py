@@ -47,6 +47,30 @@ def test_linear(format: str, shape: tuple[int, ...]) -> None:
     assert module.packed.planes["codes"].buffer is packed.planes["codes"].buffer
 
 
+def test_columns_in_an_order_of_their_own() -> None:
+    """As GPTQ's activations put them: products, their derivative, rows, all weights, and what is saved."""
+    plain, lying = packed_of("uint4g32")
+    order = torch.randperm(64, generator=torch.Generator().manual_seed(2))
+    weights = torch.empty_like(lying)
+    weights[:, order] = lying
+    own = plain.executor.tensor(order.numpy().astype(np.int32))
+    packed = hg.Packed(plain.format, plain.columns, plain.planes, own)
+    module, other = PackedLinear(packed), PackedLinear(packed_of("uint4g32")[0])
+    assert "order" in module.state_dict()
+    x = torch.randn(3, 64)
+    given = x.to("hologram").requires_grad_()
+    found = module(given)
+    close(found, x @ weights.T)
+    assert torch.equal(found.cpu(), other(x[:, order].to("hologram")).cpu())
+    found.sum().backward()
+    close(given.grad, weights.sum(0).expand(3, 64))
+    close(copy.deepcopy(module).cpu()(x), x @ weights.T)
+    assert torch.equal(module.weight.cpu(), weights)
+    assert torch.equal(torch.from_numpy(module.packed.dequantize().to_numpy()), weights)
+    index = torch.tensor([[5, 0], [47, 3]])
+    assert torch.equal(PackedEmbedding(packed)(index.to("hologram")).cpu(), weights[index])
+
+
 @pytest.mark.parametrize("shape", [(3, 5, 64), (64,), (0, 64)])
 def test_what_is_no_weight_is_differentiated(shape: tuple[int, ...]) -> None:
     packed, weights = packed_of("int4g32")

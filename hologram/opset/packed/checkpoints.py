@@ -2,7 +2,8 @@
 
 Both keep (in features, out features) in words of 32 bits: AWQ has 8 columns in a word, in an order of its own; GPTQ
 has 8 rows of 4 bits, or 4 of 8 bits. Zero points lie as AWQ's columns do, GPTQ's in order and, but in its second
-version, less 1.
+version, less 1. By activation order (GPTQ's `desc_act`), the rows of a group are anywhere: g_idx says of which group
+each is. Here they are put together, and what says where they were goes with the matrix.
 """
 
 from __future__ import annotations
@@ -26,23 +27,36 @@ def planes_of_awq(qweight: Any, qzeros: Any, scales: Any) -> tuple[Planes, str, 
 
 def planes_of_gptq(
     qweight: Any, qzeros: Any, scales: Any, g_idx: Any = None, bits: int = 4, version: int = 1
-) -> tuple[Planes, str, tuple[int, int]]:
+) -> tuple[Planes, str, tuple[int, int], np.ndarray | None]:
     """Planes, format and shape (out, in) of qweight (in bits / 32, out), qzeros (groups, out bits / 32) and scales.
 
-    Raises UnsupportedDType where `g_idx` (in) has groups whose rows are not neighbours.
+    And of which input each column is (in), where `g_idx` (in) has groups whose rows are not neighbours in order. Raises
+    ShapeError where a group has more rows than another.
     """
     if bits not in (4, 8) or version not in (1, 2):
         raise UnsupportedDType(f"gptq: bits must be 4 or 8, and version 1 or 2, got {bits} and {version}")
     words, scales = np.asarray(qweight), np.asarray(scales)
     codes = _fields("gptq", words, bits).transpose(0, 2, 1).reshape(-1, words.shape[1])
     zeros = _fields("gptq", qzeros, bits).reshape(len(scales), -1) + (version == 1)
-    if g_idx is not None and len(scales):
-        size = len(codes) // len(scales)
-        if not np.array_equal(np.asarray(g_idx), np.arange(len(codes)) // max(size, 1)):
-            raise UnsupportedDType(
-                "gptq: rows of a group must be neighbours, got a g_idx by activation order"
-            )
-    return _planes("gptq", codes, zeros, scales, bits)
+    order = None if g_idx is None else _order(np.asarray(g_idx), len(codes), len(scales))
+    return *_planes("gptq", codes if order is None else codes[order], zeros, scales, bits), order
+
+
+def _order(g_idx: np.ndarray, rows: int, groups: int) -> np.ndarray | None:
+    """The rows of each group behind those of the one before it; None where they lie so."""
+    if g_idx.shape != (rows,) or g_idx.dtype.kind not in "iu":
+        raise ShapeError(
+            f"gptq: g_idx must be {rows} integers, one a row, got {g_idx.dtype} of shape {g_idx.shape}"
+        )
+    if not groups or rows % groups:
+        return None  # which is refused with the scales
+    order = np.argsort(g_idx, kind="stable").astype(np.int32)
+    if not np.array_equal(g_idx[order], np.arange(rows) // (rows // groups)):
+        sizes = dict(zip(*(x.tolist() for x in np.unique(g_idx, return_counts=True)), strict=True))
+        raise ShapeError(
+            f"gptq: each of {groups} groups must have {rows // groups} rows, got by g_idx {str(sizes)[:80]}"
+        )
+    return None if np.array_equal(order, np.arange(rows)) else order
 
 
 def _fields(who: str, words: Any, bits: int) -> np.ndarray:
