@@ -19,6 +19,9 @@ from hologram.runtime.launches.templates import Templates, alike
 
 ALIKE = 5  # operations of each form: others of it are planned by the same code
 OTHERS = 4  # members of each class
+MOST_STEPS = (
+    1000  # of a plan that is traced or compared: 25,000, of as many products, take a minute and show no more
+)
 SIZES: tuple[int, ...] = (
     2,
     3,
@@ -125,9 +128,11 @@ def check(
         return [x for x in given if isinstance(x, Layout)]
 
     try:
-        planned(base, given_layouts(base))
+        plan = planned(base, given_layouts(base))
     except (HologramError, TypeError, ValueError):
         return  # no such call
+    if len(plan.steps) > MOST_STEPS:
+        return
     name, sizes = class_of(given_layouts(base))
     made = templates._traced(given_layouts(base), sizes, lambda found: planned(base, found))
     if made is None:
