@@ -66,10 +66,11 @@ def launches(path: Path, backend: str) -> None:
             with executor.profile() as profile:
                 step.captured.replay()
                 executor.synchronize()
-            turns.append([launch.duration_ns / 1e6 for launch in profile.launches])
+            turns.append(profile.launches)
         totals: dict[str, float] = {}
-        for launch, *times in zip(profile.launches, *turns, strict=True):
-            totals[launch.subject.kernel] = totals.get(launch.subject.kernel, 0) + min(times)
+        for same in zip(*turns, strict=True):
+            kernel, least = same[0].subject.kernel, min(launch.duration_ns for launch in same) / 1e6
+            totals[kernel] = totals.get(kernel, 0) + least
         told = sorted(totals.items(), key=lambda pair: -pair[1])[:6]
         print(f"{rows:2} rows, {sum(totals.values()):.2f} ms: " + ", ".join(f"{k} {t:.2f}" for k, t in told))
 
