@@ -70,19 +70,13 @@ class _Loader:
         sizes = {"attn_q": queries, "attn_k": keys, "attn_v": keys}
         if self._has(f"{at}attn_qkv.weight"):
             sizes = {"attn_qkv": queries + 2 * keys}
-        orders = [
-            self._order(size) if n in ("attn_q", "attn_k") else slice(None) for n, size in sizes.items()
-        ]
-        qkv = [self._rows(at + n, size, a.width) for n, size in sizes.items()]
-        qkv = [(kind, columns, rows[order]) for (kind, columns, rows), order in zip(qkv, orders, strict=True)]
         block: Block = {
-            "qkv": self._joined(qkv),
+            "qkv": self._joined([self._rows(at + n, size, a.width) for n, size in sizes.items()]),
             "attn_output": self.matrix(f"{at}attn_output", a.width, queries),
         }
         if any(self._has(f"{at}{n}.bias") for n in sizes):
             biases = [self._bias(at + n, size) for n, size in sizes.items()]
-            whole = np.concatenate([bias[order] for bias, order in zip(biases, orders, strict=True)])
-            block["qkv_bias"] = self.executor.tensor(whole)
+            block["qkv_bias"] = self.executor.tensor(np.concatenate(biases))
         norms = {"attn_norm": a.width, "attn_q_norm": a.head_size, "attn_k_norm": a.head_size}
         norms |= {"post_attention_norm": a.width, "ffn_norm": a.width, "post_ffw_norm": a.width}
         needed = ("attn_norm", "ffn_norm")
@@ -132,8 +126,9 @@ class _Loader:
 
     def _bias(self, name: str, size: int) -> np.ndarray:
         """Zeros where there is none."""
-        name = f"{name}.bias"
-        return self._numbers(name, (size,)) if self._has(name) else np.zeros(size, np.float32)
+        if not self._has(f"{name}.bias"):
+            return np.zeros(size, np.float32)
+        return self._turned(name, self._numbers(f"{name}.bias", (size,)))
 
     def _has(self, name: str) -> bool:
         return name in self.model.tensors
@@ -150,7 +145,8 @@ class _Loader:
     def _rows(self, name: str, rows: int, columns: int, shape: tuple[int, ...] = ()) -> Part:
         self._shape(name, shape or (rows, columns))
         full = f"{name}.weight"
-        return self.model.tensors[full].kind, columns, self.model.data(full).reshape(rows, -1)
+        found = self._turned(name, self.model.data(full).reshape(rows, -1))
+        return self.model.tensors[full].kind, columns, found
 
     def _numbers(self, name: str, shape: tuple[int, ...]) -> np.ndarray:
         """A vector as f32, which it must be in the file, or a half of it."""
@@ -172,13 +168,13 @@ class _Loader:
             return self.executor.tensor(np.ascontiguousarray(rows).view(PLAIN[kind].numpy).astype(np.float32))
         return Packed.from_gguf(rows.reshape(-1), kind, (len(rows), columns), self.executor)
 
-    def _order(self, rows: int) -> np.ndarray:
-        """Where rows of whole heads are, once the pairs that are rotated together lie half of them apart."""
-        order, rotated = np.arange(rows).reshape(-1, self.a.head_size), self.a.rotated
-        if self.a.paired:
-            halves = [order[:, k:rotated:2] for k in (0, 1)]
-            order = np.concatenate([*halves, order[:, rotated:]], axis=1)
-        return order.reshape(-1)
+    def _turned(self, name: str, rows: np.ndarray) -> np.ndarray:
+        """Rows of a matrix: of queries' and keys' heads, those that are rotated together lie half of them apart."""
+        if not self.a.paired or not name.endswith(("attn_q", "attn_k")):
+            return rows
+        order, rotated = np.arange(len(rows)).reshape(-1, self.a.head_size), self.a.rotated
+        halves = [order[:, k:rotated:2] for k in (0, 1)]
+        return rows[np.concatenate([*halves, order[:, rotated:]], axis=1).reshape(-1)]
 
 
 def _nbytes(tree: Any) -> int:
