@@ -262,3 +262,22 @@ def test_by_numpy_where_there_is_no_compiler(monkeypatch: pytest.MonkeyPatch) ->
             close(hg.fft.ifft(executor.tensor(z), axis=axis), np.fft.ifft(z, axis=axis))
         close(hg.fft.rfft(executor.tensor(x)), np.fft.rfft(x))
         close(hg.fft.irfft(executor.tensor(z)), np.fft.irfft(z))
+
+
+@pytest.mark.parametrize("shape", [(3, 13, 1), (2, 4, 1), (2, 5, 1, 1)])
+@pytest.mark.parametrize("name", ["rfft", "irfft", "hfft", "ihfft"])
+def test_real_transforms_where_the_axis_behind_has_one_element(
+    executor: Any, name: str, shape: tuple[int, ...]
+) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=shape).astype(np.float32)
+    if name in ("irfft", "hfft"):
+        x = (x + 1j * rng.normal(size=shape)).astype(np.complex64)
+    found = getattr(hg.fft, name)(executor.tensor(x), axis=1).to_numpy()
+    np.testing.assert_allclose(found, getattr(np.fft, name)(x, axis=1), rtol=1e-4, atol=1e-4)
+
+
+def test_an_axis_that_is_named_twice_keeps_its_size(executor: Any) -> None:
+    x = np.random.default_rng(0).normal(size=(4, 7)).astype(np.float32)
+    found = hg.fft.rfftn(executor.tensor(x), axes=(1, 1)).to_numpy()
+    np.testing.assert_allclose(found, np.fft.rfftn(x, axes=(1, 1)), rtol=1e-4, atol=1e-4)
