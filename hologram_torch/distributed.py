@@ -86,7 +86,8 @@ def _told(operator: Any, group: Any) -> Iterator[None]:
         yield
     except RuntimeError as error:
         where = f"{operator.name()} of rank {group.rank()} of {group.size()}"
-        raise dist.DistBackendError(f"{where}: another process is gone or late: {error}") from error
+        # In gloo's words, which say whether another process is gone or late.
+        raise dist.DistBackendError(f"{where}: {error}") from error
 
 
 def _spoilt(results: Sequence[torch.Tensor], error: Exception) -> None:

@@ -97,9 +97,10 @@ def rfftn(x: Any, /, s: Any = None, axes: Any = None, norm: Norm = None) -> Tens
     """fftn of real numbers: rfft along the last of the axes, then fft along the others."""
     x = _real("rfftn", x)
     sizes, order = _axes("rfftn", x, s, axes)
+    shape = x.shape  # an axis that is named twice has its size of before
     x = rfft(x, n=sizes[-1], axis=order[-1], norm=norm)
     for k in range(len(order) - 2, -1, -1):
-        x = fft(x, n=sizes[k], axis=order[k], norm=norm)
+        x = fft(x, n=shape[order[k]] if sizes[k] is None else sizes[k], axis=order[k], norm=norm)
     return x
 
 

@@ -18,7 +18,7 @@ from hologram_torch.kernels.numbers import is_within
 from hologram_torch.kernels.operators import operator
 from hologram_torch.kernels.registry import register
 from hologram_torch.tensors.dtypes import dtype_of
-from hologram_torch.tensors.memory import hologram_tensor, torch_tensor
+from hologram_torch.tensors.memory import hologram_tensor, refuse_pinned, torch_tensor
 
 
 def made(name: str, out: torch.Tensor, *args: Any) -> Tensor:
@@ -77,6 +77,7 @@ def _range(
     pin_memory: Any = None,
 ) -> torch.Tensor:
     """In new memory: PyTorch's own resizes an empty output."""
+    refuse_pinned(pin_memory)
     try:
         like = torch.arange(start, end, step, dtype=dtype, layout=layout or torch.strided, device="meta")
     except (RuntimeError, TypeError, ValueError) as error:

@@ -26,7 +26,15 @@ from hologram_torch.kernels.registry import implements, library, override, regis
 from hologram_torch.kernels.views import register_compiled
 from hologram_torch.tensors.dtypes import DTYPES, host_array, host_tensor
 from hologram_torch.tensors.mapped import release
-from hologram_torch.tensors.memory import HOST_KEYS, empty, hologram_tensor, is_ours, torch_tensor, whole_of
+from hologram_torch.tensors.memory import (
+    HOST_KEYS,
+    empty,
+    hologram_tensor,
+    is_ours,
+    refuse_pinned,
+    torch_tensor,
+    whole_of,
+)
 from hologram_torch.watch import unread
 
 # Views: the host's kernels look at sizes, strides and the storage only, and keep the key set of what they are given.
@@ -77,8 +85,9 @@ def _empty(
     layout: Any = None,
     device: torch.device | None = None,
     memory_format: torch.memory_format | None = None,
-    **_: Any,
+    pin_memory: Any = None,
 ) -> torch.Tensor:
+    refuse_pinned(pin_memory)
     if layout not in (None, torch.strided):
         raise NotImplementedError(f"hologram, empty: tensors are strided, got {layout}")
     if memory_format in (None, torch.contiguous_format, torch.preserve_format):
@@ -88,8 +97,15 @@ def _empty(
 
 
 def _empty_strided(
-    size: Sequence[int], stride: Sequence[int], *, dtype: Any = None, device: Any = None, **_: Any
+    size: Sequence[int],
+    stride: Sequence[int],
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    pin_memory: Any = None,
+    **_: Any,
 ) -> torch.Tensor:
+    refuse_pinned(pin_memory)
     return _new(size, tuple(stride), dtype, device)
 
 

@@ -210,9 +210,10 @@ def drawing() -> Traced | Stream | None:
 
 
 def draw(index: int, count: int, generator: torch.Generator | None = None) -> tuple[Any, int]:
-    """Seed and offset for `count` random numbers on a device; of a generator on the host, by what it draws.
+    """Seed and offset for `count` random numbers on a device.
 
-    The seed is a Key in a function that is traced for later calls.
+    The seed is a Key in a function that is traced for later calls. Raises RuntimeError, as PyTorch does, for a
+    generator of another device.
     """
     spoil()
     if _local.traced is not None:
@@ -223,8 +224,11 @@ def draw(index: int, count: int, generator: torch.Generator | None = None) -> tu
         return defaults[index]._stream.take(count)
     own = _generators.get(generator._cdata)  # pyright: ignore[reportAttributeAccessIssue]
     if own is None:
-        upper, lower = torch.randint(0, 2**32, (2,), dtype=torch.int64, generator=generator).tolist()
-        return upper << 32 | lower, 0
+        found = generator.device.type
+        raise RuntimeError(
+            f"hologram: Expected a 'hologram' device type for generator but found '{found}': make it with "
+            "torch.Generator('hologram')"
+        )
     if own.device.index != index:
         raise RuntimeError(f"hologram: a generator of hologram:{index} was expected, got one of {own.device}")
     return own._stream.take(count)

@@ -230,6 +230,12 @@ def is_ours(x: Any) -> bool:
     return isinstance(x, torch.Tensor) and x.device.type == "hologram"
 
 
+def refuse_pinned(pin_memory: Any) -> None:
+    """Raises RuntimeError, as PyTorch does, where memory of the device is to be pinned."""
+    if pin_memory:
+        raise RuntimeError("hologram, empty: Only dense CPU tensors can be pinned, got pin_memory=True")
+
+
 def empty(
     size: tuple[int, ...], stride: tuple[int, ...] | None, dtype: torch.dtype | None, index: int
 ) -> torch.Tensor:

@@ -295,3 +295,22 @@ def test_rows_that_do_not_fit() -> None:
     assert Rows.of(1024, (16, 8, 8), dtypes.c64, replace(small, max_workgroup_threads=32)) is None
     assert Rows.of(16, (16,), dtypes.c64, small) is None
     assert Rows.of(2310, (11, 7, 5, 3, 2), dtypes.c64, replace(small, shared_bytes=32768)) is None
+
+
+@pytest.mark.parametrize("shape", [(3, 13, 1), (2, 4, 1), (2, 5, 1, 1)])
+@pytest.mark.parametrize("name", ["rfft", "irfft", "hfft", "ihfft"])
+def test_real_transforms_where_the_axis_behind_has_one_element(
+    executor: Any, name: str, shape: tuple[int, ...]
+) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=shape).astype(np.float32)
+    if name in ("irfft", "hfft"):
+        x = (x + 1j * rng.normal(size=shape)).astype(np.complex64)
+    found = getattr(hg.fft, name)(executor.tensor(x), axis=1).to_numpy()
+    np.testing.assert_allclose(found, getattr(np.fft, name)(x, axis=1), rtol=1e-4, atol=1e-4)
+
+
+def test_an_axis_that_is_named_twice_keeps_its_size(executor: Any) -> None:
+    x = np.random.default_rng(0).normal(size=(4, 7)).astype(np.float32)
+    found = hg.fft.rfftn(executor.tensor(x), axes=(1, 1)).to_numpy()
+    np.testing.assert_allclose(found, np.fft.rfftn(x, axes=(1, 1)), rtol=1e-4, atol=1e-4)

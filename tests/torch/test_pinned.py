@@ -55,3 +55,15 @@ def test_group_norm_into_outputs() -> None:
     )
     for out, want in zip(outs, wanted, strict=True):
         torch.testing.assert_close(out.cpu(), want)
+
+
+@pytest.mark.parametrize("name", ["empty", "zeros", "randn", "arange", "eye", "empty_like", "new_zeros"])
+def test_memory_of_the_device_is_not_pinned(name: str) -> None:
+    x = torch.ones(3, device=DEVICE)
+    makers = {
+        "empty_like": lambda: torch.empty_like(x, pin_memory=True),
+        "new_zeros": lambda: x.new_zeros(3, pin_memory=True),
+    }
+    with pytest.raises(RuntimeError, match="Only dense CPU tensors can be pinned"):
+        makers.get(name, lambda: getattr(torch, name)(3, device=DEVICE, pin_memory=True))()
+    assert not torch.empty(3, device=DEVICE, pin_memory=False).is_pinned()

@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 import torch.distributed as dist
 
@@ -182,6 +183,8 @@ def collectives(device: torch.device) -> None:
     check(functional.all_gather_single_coalesced([own(), own()], group), one + two, one + two)
     check(functional.reduce_scatter_single_coalesced([own()], "sum", [0], group), three[:2])
     check([functional.all_reduce(own(), "avg", group)], [1.5] * 4)
+    with pytest.raises(dist.DistBackendError, match=f"rank {rank} of 2: Cannot use ReduceOp.BAND"):
+        dist.all_reduce(own(), op=dist.ReduceOp.BAND)
     dist.all_reduce(x := torch.ones(2))
     assert x.tolist() == [2, 2]
     dist.barrier()

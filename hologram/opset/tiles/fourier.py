@@ -64,7 +64,7 @@ def half_steps(steps: Steps, x: Place, roots: Place, out: Place, together: bool)
     """
     half = (out if together else x).layout.shape[-1]
     rows = x.layout.size // x.layout.shape[-1]
-    sizes = [p.layout.strides[-2] if p.layout.ndim > 1 else 0 for p in (x, out)]
+    sizes = [_from_row_to_row(p.layout) for p in (x, out)]
     numbers = {"rows": rows, "half": half, "x_row": sizes[0], "out_row": sizes[1]}
     dtype = out.layout.dtype
     tile = Tile(
@@ -75,3 +75,9 @@ def half_steps(steps: Steps, x: Place, roots: Place, out: Place, together: bool)
     )
     step = Step(tile, (0, 1, 2), tuple(numbers.values()), (rows, 1, 1))
     steps.add(step, (x.position, out.position, roots.position))
+
+
+def _from_row_to_row(layout: Layout) -> int:
+    """The stride of the innermost axis of rows; that of an axis of one element says nothing."""
+    axes = zip(layout.shape[-2::-1], layout.strides[-2::-1], strict=True)
+    return next((stride for n, stride in axes if n > 1), 0)

@@ -210,6 +210,12 @@ def test_generators_are_copied_and_refused_like_pytorch_s() -> None:
         generator.manual_seed(2**64)
 
 
+@pytest.mark.parametrize("name", DRAWS)
+def test_a_generator_of_the_host_is_refused(name: str) -> None:
+    with pytest.raises(RuntimeError, match="Expected a 'hologram' device type for generator but found 'cpu'"):
+        DRAWS[name](generator=torch.Generator())
+
+
 def test_every_device_has_a_generator() -> None:
     assert len(torch.hologram.default_generators) == torch.hologram.device_count()
     torch.manual_seed(3)
