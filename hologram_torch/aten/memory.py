@@ -97,15 +97,9 @@ def _empty(
 
 
 def _empty_strided(
-    size: Sequence[int],
-    stride: Sequence[int],
-    *,
-    dtype: Any = None,
-    device: Any = None,
-    pin_memory: Any = None,
-    **_: Any,
+    size: Sequence[int], stride: Sequence[int], *, dtype: Any = None, device: Any = None, **others: Any
 ) -> torch.Tensor:
-    refuse_pinned(pin_memory)
+    refuse_pinned(others.get("pin_memory"))
     return _new(size, tuple(stride), dtype, device)
 
 

@@ -111,14 +111,26 @@ def lexsort(keys: Any, axis: int = -1) -> Tensor:
 
 def partition(a: Any, kth: Any, axis: int | None = -1) -> Tensor:
     """The elements so that the kth is where it is in order, no larger ones before it: all are put in order."""
-    x = asarray(a)
-    return sort.sort(x.reshape(x.size) if axis is None else x, axis=-1 if axis is None else axis)
+    x, k = _parted("partition", a, kth, axis)
+    return sort.sort(x, axis=k)
 
 
 def argpartition(a: Any, kth: Any, axis: int | None = -1) -> Tensor:
     """The positions (i64) that partition puts elements at."""
+    x, k = _parted("argpartition", a, kth, axis)
+    return sort.argsort(x, axis=k)
+
+
+def _parted(who: str, a: Any, kth: Any, axis: int | None) -> tuple[Tensor, int]:
+    """What is put in order, and along which axis; raises ValueError for a kth element that is not there."""
     x = asarray(a)
-    return sort.argsort(x.reshape(x.size) if axis is None else x, axis=-1 if axis is None else axis)
+    x = x.reshape(x.size) if axis is None else x
+    k = normalize_axis(-1 if axis is None else axis, x.ndim, who)
+    n = x.shape[k]
+    for place in integers(kth, f"{who}: kth"):
+        if n and not -n <= place < n:
+            raise ValueError(f"{who}: kth must be within {n} elements, got {place}")
+    return x, k
 
 
 def compress(condition: Any, a: Any, axis: int | None = None) -> Tensor:

@@ -326,3 +326,10 @@ def test_apply_along_axis(executor: hg.Executor) -> None:
         for axis in (0, 1, 2):
             got = hg.apply_along_axis(function, axis, executor.tensor(CUBE))
             np.testing.assert_allclose(got.to_numpy(), np.apply_along_axis(function, axis, CUBE), rtol=1e-5)
+
+
+@pytest.mark.parametrize("kth", [3, -4, [0, 5]])
+@pytest.mark.parametrize("name", ["partition", "argpartition"])
+def test_an_element_that_is_not_there_is_no_partition(executor: Any, name: str, kth: Any) -> None:
+    with pytest.raises(ValueError, match=f"{name}: kth must be within 3 elements, got"):
+        getattr(hg, name)(executor.tensor(np.array([3, 1, 2], np.float32)), kth)
