@@ -182,7 +182,12 @@ SHAPES = [
         ShapeError,
         "repetitions must be at least 0",
     ),
-    Bad("roll shifts", lambda b: hg.roll(b.t, (1, 2), axis=(0, 1, 0)), ShapeError, "roll: a shift for every axis"),
+    Bad(
+        "roll shifts",
+        lambda b: hg.roll(b.t, (1, 2), axis=(0, 1, 0)),
+        ShapeError,
+        "roll: a shift for every axis",
+    ),
     Bad("axes twice", lambda b: hg.sum(b.t, (0, -2)), ShapeError, "axes must differ"),
     Bad("squeeze twice", lambda b: b.tensor(1, 4).squeeze((0, 0)), ShapeError, "squeeze: axes must differ"),
     Bad("loss of a number", lambda b: hg.mse_loss(b.t, 1.0), ShapeError, "mse_loss: prediction and target"),
