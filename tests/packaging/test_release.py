@@ -104,7 +104,9 @@ def test_the_wheel_carries_every_file_of_the_packages_and_nothing_else(wheel: Pa
         entries = next(archive.read(n).decode() for n in archive.namelist() if n.endswith("entry_points.txt"))
     own = {name for name in tracked() if name.split("/")[0] in (*PACKAGES, "hologram_autoload.py")}
     moved = {
-        f"hologram/{name}" for name in tracked() if re.match(r"shaders/|examples/((kernels|loops)/)?\w+\.py", name)
+        f"hologram/{name}"
+        for name in tracked()
+        if re.match(r"shaders/|examples/((kernels|loops)/)?\w+\.py", name)
     }
     assert {"hologram/shaders/wgsl/matmul.wgsl", "hologram/examples/life.py"} <= moved
     assert held == own | moved
