@@ -25,6 +25,7 @@ from hologram.kernels import python_form
 from hologram.kernels.bounds import WORDS, refusal
 from hologram.kernels.compiling import Compiled, Parameter, compiled, parameters_of, settled
 from hologram.kernels.grid import lanes
+from hologram.kernels.prints import FIRST, ROOM, lines
 from hologram.kernels.source import read
 from hologram.machine.layout import Layout
 from hologram.machine.plan import Given, Plan, Step
@@ -324,12 +325,12 @@ class Launcher:
 
 
 class CheckedLauncher(Launcher):
-    """A kernel on a grid of one shape, whose indices are checked on the device."""
+    """A kernel on a grid of one shape, whose indices and assertions are checked on the device, and which prints."""
 
     __slots__ = ()
 
     def __call__(self, *arguments: Any) -> None:
-        """Runs the kernel, and waits; raises BoundsError for an index outside of its array, naming the line."""
+        """Runs the kernel, and waits; raises BoundsError and AssertionFailed for what fails, naming the line."""
         kernel, rank = self.kernel, len(self.grid)
         if tracing() is not None:
             raise TraceError(
@@ -338,12 +339,15 @@ class CheckedLauncher(Launcher):
         made = kernel.compiled(rank, checked=True)
         engine, given = self._checked(arguments)
         made.check(engine.limits.shared_bytes, engine.limits.max_workgroup_threads)
-        found = engine.allocate(WORDS, dtypes.i32)
+        found = engine.allocate(FIRST + ROOM if made.prints else WORDS, dtypes.i32)
         found.fill(0)
         scalars = [self._scalar(given, argument, axis) for argument, axis in made.scalars]
         views = [given[k] for k in made.buffers]
         engine.launch(made.program, [*views, found], scalars, lanes(self.grid, made.workgroup))
-        error = refusal(found.to_numpy().tolist(), made.sites, rank)
+        words = found.to_numpy()
+        if made.prints:
+            sys.stdout.write(lines(words, made.prints, rank))
+        error = refusal(words[:WORDS].tolist(), made.sites, rank)
         if error is not None:
             raise error
 
