@@ -38,9 +38,10 @@ from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType
 from hologram.foundation.errors import ProgramError
 
-# What stands after the opcode: a parameter's name, an axis, or a number of the result's dtype.
+# What stands after the opcode: a parameter's name, an axis or a width, or a number of the result's dtype.
 NAMED = ACCESSES | {Opcode.SCALAR}
 AXIS = frozenset({Opcode.COORDINATE, Opcode.EXTENT})
+COUNTED = AXIS | {Opcode.SHUFFLE}  # with a whole number
 
 _DTYPES = {d.name: d for d in (*dtypes.ALL, dtypes.index)}
 # re compiles them when a text is read: a program that is only written needs none.
@@ -214,14 +215,14 @@ class _Reader:
     def attribute(
         self, opcode: Opcode, word: str | None, types: tuple[DType, ...]
     ) -> str | complex | bool | None:
-        needed = opcode in NAMED or opcode in AXIS or opcode is Opcode.CONSTANT
+        needed = opcode in NAMED or opcode in COUNTED or opcode is Opcode.CONSTANT
         if needed != (word is not None):
             raise self.fail(f"{opcode.value} must have {'an' if needed else 'no'} attribute")
         if word is None or opcode in NAMED:
             return word
         if opcode is Opcode.CONSTANT and len(types) != 1:
             raise self.fail("a constant must have one result")
-        d = dtypes.index if opcode in AXIS else types[0]
+        d = dtypes.index if opcode in COUNTED else types[0]
         try:
             return _read_number(word, d)
         except ValueError:

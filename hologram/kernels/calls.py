@@ -12,7 +12,7 @@ from typing import Any
 from hologram.atlas.opcodes import Opcode
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType
-from hologram.kernels import functions, language, memory, prints
+from hologram.kernels import functions, language, memory, prints, subgroups
 from hologram.kernels.values import Array, Literal, Number, Several, Static, leaves, several, spelled
 from hologram.kernels.vectors import Matrix, Parts, vec2, vec3, vec4
 
@@ -32,6 +32,9 @@ def call(c: Statements, function: Any, node: ast.Call) -> Any:
         if c.checks is not None:
             prints.printed(c, c.checks, node)
         return Static(None)
+    reading = subgroups.HANDLERS.get(id(function))
+    if reading is not None:
+        return reading(c, node)
     handler = _table().get(id(function)) if not isinstance(function, DType) else None
     if handler is not None:
         return handler(c, node, *_arguments(c, node))
@@ -97,7 +100,7 @@ def _one(c: Statements, node: ast.Call, arguments: tuple[Any, ...], count: int =
 
 def _cast(c: Statements, dtype: DType, node: ast.Call, *arguments: Any) -> Any:
     _one(c, node, arguments)
-    return _parts(c, node, arguments[0], lambda x: c.numbers.converted(c.plain(x, node), dtype))
+    return c.by_parts(node, arguments[0], lambda x: c.numbers.converted(x, dtype))
 
 
 def _of_constant(kind: type, arguments: Sequence[Any]) -> Literal | None:
@@ -111,13 +114,6 @@ def _of_constant(kind: type, arguments: Sequence[Any]) -> Literal | None:
     return None
 
 
-def _parts(c: Statements, node: ast.Call, x: Any, one: Callable[[Any], Any]) -> Any:
-    """Of a vector or matrix by its parts."""
-    if isinstance(x, Several) and issubclass(x.kind, Parts):
-        return x.remade([_parts(c, node, part, one) for part in x.items])
-    return one(c.plain(x, node))
-
-
 def _float(c: Statements, node: ast.Call, opcode: Opcode, *arguments: Any) -> Any:
     _one(c, node, arguments)
 
@@ -126,7 +122,7 @@ def _float(c: Statements, node: ast.Call, opcode: Opcode, *arguments: Any) -> An
         value = c.numbers.converted(x, dtype if dtype.is_float else dtypes.f32).value
         return Number(c.b.emit(opcode, value.dtype, value))
 
-    return _parts(c, node, arguments[0], one)
+    return c.by_parts(node, arguments[0], one)
 
 
 def _number(c: Statements, node: ast.Call, opcode: Opcode, *arguments: Any) -> Any:
@@ -139,7 +135,7 @@ def _number(c: Statements, node: ast.Call, opcode: Opcode, *arguments: Any) -> A
             raise c.refuse(node, "abs takes numbers, got bool")
         return Number(c.b.emit(opcode, x.dtype, x.value), positive=x.dtype.is_float)
 
-    return _parts(c, node, arguments[0], one)
+    return c.by_parts(node, arguments[0], one)
 
 
 def _fold(c: Statements, node: ast.Call, opcode: Opcode, *arguments: Any) -> Any:

@@ -159,6 +159,13 @@ class Expressions(Logic):
 
     # Parts.
 
+    def by_parts(self, node: ast.AST, x: Any, one: Callable[[Any], Any]) -> Any:
+        """What `one` gives of a number; of a vector or matrix by its parts."""
+        if isinstance(x, Several) and issubclass(x.kind, Parts):
+            return x.remade([self.by_parts(node, part, one) for part in x.items])
+        with self.at(node):
+            return one(self.plain(x, node))
+
     def attribute(self, node: ast.Attribute) -> Any:
         owner = self.expression(node.value)
         if isinstance(owner, Array):

@@ -10,6 +10,7 @@ from typing import Any
 
 from hologram.atlas.builder import Value
 from hologram.foundation import dtypes
+from hologram.foundation.dtypes import DType
 from hologram.kernels import memory
 from hologram.kernels.bounds import of_assertion
 from hologram.kernels.exits import JUMPS, NONE, RETURN, assigned, ends, exits, returns
@@ -32,6 +33,7 @@ class Statements(Loops, Expressions):
         self.path: tuple[int, ...] = ()  # the calls around what is written
         self.arrays: dict[Any, Array] = {}  # made by hg.local and hg.shared, by their calls
         self.local_bytes = 0  # of those of hg.local
+        self.handed: set[DType] = set()  # what subgroups hand on, which may take shared memory
 
     # Order.
 
