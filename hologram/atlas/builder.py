@@ -112,7 +112,15 @@ class Region:
 class Builder:
     """Collects a program; equal pure instructions in reach of each other are emitted once."""
 
-    def __init__(self, name: str, *, rank: int = 1, reduced: int = 0, workgroup: int | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        *,
+        rank: int = 1,
+        reduced: int = 0,
+        workgroup: int | None = None,
+        disjoint: bool = False,
+    ) -> None:
         self.name = name
         self.rank = rank
         self.reduced = reduced
@@ -121,6 +129,7 @@ class Builder:
                 f"{name}: a workgroup is how many threads it has, one whole number, got {workgroup!r}"
             )
         self.workgroup = workgroup
+        self.disjoint = disjoint
         self._buffers: list[BufferParameter] = []
         self._scalars: list[ScalarParameter] = []
         self._shared: list[SharedArray] = []
@@ -339,6 +348,7 @@ class Builder:
             self.workgroup,
             Block(tuple(self._scopes[0])),
             tuple(self._local),
+            self.disjoint,
         )
 
     def _new(self, dtype: DType) -> Value:

@@ -52,7 +52,7 @@ _INSTRUCTION = (
     r"(?:\s*\((?P<arguments>[^)]*)\))?"
     r"(?:\s*:\s*(?P<types>\w+(?:\s*,\s*\w+)*))?"
 )
-_HEADER = r"program\s+(\S+)\s+rank\s+(\d+)\s+reduced\s+(\d+)(?:\s+workgroup\s+(\d+))?"
+_HEADER = r"program\s+(\S+)\s+rank\s+(\d+)\s+reduced\s+(\d+)(?:\s+workgroup\s+(\d+))?(\s+disjoint)?"
 _PARAMETER = r"(buffer|scalar|shared|local)\s+(\S+)\s*:\s*(\w+)(?:\s+(\w+))?"
 
 
@@ -104,7 +104,9 @@ class _Reader:
     def program(self) -> Program:
         header = re.fullmatch(_HEADER, self.peek())
         if header is None:
-            raise self.fail("a program must start with `program NAME rank N reduced N [workgroup N]`")
+            raise self.fail(
+                "a program must start with `program NAME rank N reduced N [workgroup N] [disjoint]`"
+            )
         self.at += 1
         buffers: list[BufferParameter] = []
         scalars: list[ScalarParameter] = []
@@ -115,7 +117,7 @@ class _Reader:
         body = self.block((), ())
         if self.at < len(self.lines):
             raise self.fail("an instruction must stand here")
-        name, rank, reduced, workgroup = header.groups()
+        name, rank, reduced, workgroup, disjoint = header.groups()
         threads = None if workgroup is None else int(workgroup)
         return Program(
             name,
@@ -127,6 +129,7 @@ class _Reader:
             threads,
             body,
             tuple(local),
+            disjoint is not None,
         )
 
     def parameter(

@@ -56,6 +56,7 @@ class Kernel:
         function: Callable[..., Any],
         around: Mapping[str, Any] = NOTHING,
         workgroup: tuple[int, ...] | None = None,
+        disjoint: bool = False,
     ) -> None:
         if not isinstance(function, FunctionType):
             raise KernelError(f"a kernel must be a function, got {type(function).__name__}")
@@ -64,6 +65,7 @@ class Kernel:
         self.annotations = settled(function, around)
         self.function: Any = function
         self.workgroup = workgroup
+        self.disjoint = disjoint
         self.name: str = getattr(function, "__name__", "kernel")
         self.rule: Callable[..., Any] | None = None
         self._compiled: dict[tuple[int, bool], Compiled] = {}
@@ -100,7 +102,9 @@ class Kernel:
         """The kernel for grids of `rank` axes; raises KernelError, which names the line."""
         known = self._compiled.get((rank, checked))
         if known is None:
-            known = compiled(self.function, self.parameters, rank, self.workgroup, checked=checked)
+            known = compiled(
+                self.function, self.parameters, rank, self.workgroup, checked=checked, disjoint=self.disjoint
+            )
             self._compiled[rank, checked] = known
         return known
 
@@ -140,10 +144,12 @@ class Kernel:
 @overload
 def kernel(function: Callable[..., Any]) -> Kernel: ...
 @overload
-def kernel(*, workgroup: int | tuple[int, ...] | None = None) -> Callable[[Callable[..., Any]], Kernel]: ...
+def kernel(
+    *, workgroup: int | tuple[int, ...] | None = None, disjoint: bool = False
+) -> Callable[[Callable[..., Any]], Kernel]: ...
 
 
-def kernel(function: Any = None, *, workgroup: Any = None) -> Any:
+def kernel(function: Any = None, *, workgroup: Any = None, disjoint: bool = False) -> Any:
     """Makes a function a kernel, which runs once for each point of a grid: `step[u.shape](u, out, 0.1)`.
 
     Every argument has an annotation: `hg.Array[hg.f32, 2]` of an array with two axes, a dtype of a number. The body
@@ -151,7 +157,8 @@ def kernel(function: Any = None, *, workgroup: Any = None) -> Any:
     function is constant from then on.
 
     `workgroup` is how many points of the grid, along each axis, make a workgroup, whose lanes share memory and wait
-    for one another: `@hg.kernel(workgroup=(16, 16))`.
+    for one another: `@hg.kernel(workgroup=(16, 16))`. `disjoint` says that no two points store into one element, where
+    a gradient needs to know and cannot see.
     """
     around = sys._getframe(1).f_locals
     if function is not None:
@@ -159,7 +166,7 @@ def kernel(function: Any = None, *, workgroup: Any = None) -> Any:
     sized = sizes(workgroup, "kernel: workgroup") if workgroup is not None else None
     if sized is not None and not (1 <= len(sized) <= 3 and all(sized)):
         raise KernelError(f"kernel: a workgroup has 1 to 3 axes of at least 1, got {workgroup}")
-    return lambda one: Kernel(one, around, sized)
+    return lambda one: Kernel(one, around, sized, disjoint)
 
 
 def _grid(kernel: Kernel, shape: Any) -> tuple[int, ...]:

@@ -125,10 +125,12 @@ def compiled(
     workgroup: tuple[int, ...] | None = None,
     *,
     checked: bool = False,
+    disjoint: bool = False,
 ) -> Compiled:
     """The program of a kernel for grids of `rank` axes; raises KernelError, which names the line.
 
-    With `checked` it has a last buffer, of i32, that tells of what fails and what is printed; see bounds.py.
+    With `checked` it has a last buffer, of i32, that tells of what fails and what is printed; see bounds.py. `disjoint`
+    says that no two points store into one element.
     """
     source = read(function)
     if workgroup is not None and len(workgroup) != rank:
@@ -153,7 +155,7 @@ def compiled(
     if checked:
         c.checks = Checks(b, _free("outside", taken), c.grid)
     c.enter(source, values, function)
-    program = _finished(b, source)
+    program = replace(_finished(b, source), disjoint=disjoint)
     order = [n for n, p in parameters.items() if isinstance(p, ArrayType)]
     places = {n: k for k, n in enumerate(parameters)}
     return Compiled(

@@ -8,7 +8,9 @@ from math import prod
 from typing import Any
 
 from hologram.atlas.builder import Builder
+from hologram.atlas.disjoint import meeting
 from hologram.atlas.program import Access, Program
+from hologram.atlas.replayed import NoDerivative
 from hologram.atlas.reverse import Adjoint, adjoint_of
 from hologram.foundation.dtypes import DType
 from hologram.foundation.errors import GradientError
@@ -49,6 +51,8 @@ def launch(tape: Any, engine: Engine, kernel: Any, buffers: Sequence[Any], scala
     wanted |= {n for n, x in told.items() if tape.follows(x)}
     count = prod(grid) if all(type(n) is int for n in grid) else 0
     adjoint = adjoint_of(kernel, frozenset(wanted), same, int(count == 1)) if followed else None
+    if followed and count != 1:
+        _refuse_meeting(kernel, grid, numbers, same)
     plain = [tape.beneath(v) for v in seen]
     data = {n: tape.beneath(x) for n, x in told.items()}
     plainly = {s.name: x for s, x in zip(kernel.scalars, numbers, strict=True) if s.name not in told}
@@ -80,6 +84,21 @@ def launch(tape: Any, engine: Engine, kernel: Any, buffers: Sequence[Any], scala
     variables = iter(made)
     for view, new in ((v, n) for v, n, s in zip(seen, after, stored, strict=True) if s):
         tape.replace(engine, view, tape.tracked(new, next(variables)))
+
+
+def _refuse_meeting(
+    kernel: Program, grid: Any, numbers: Sequence[Any], same: Sequence[tuple[str, str]]
+) -> None:
+    """Raises NoDerivative where two lanes may store into one element."""
+    known = dict(zip((s.name for s in kernel.scalars), numbers, strict=True))
+    store = meeting(kernel, grid, known, dict(same))
+    if store is not None:
+        raise NoDerivative(
+            f"two points may store into one element of {store.attribute}, so which one wins is not known; where none "
+            "do, say so: @hg.kernel(disjoint=True)",
+            store,
+            kernel.name,
+        )
 
 
 def launched_again(tape: Any, engine: Engine, operation: Launched, operands: Sequence[Any]) -> Any:
