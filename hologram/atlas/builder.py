@@ -332,6 +332,11 @@ class Builder:
         return result
 
     @property
+    def parameters(self) -> Sequence[BufferParameter]:
+        """The buffers so far."""
+        return self._buffers
+
+    @property
     def written(self) -> Iterator[Instruction]:
         """The instructions so far that the next one may use the results of, in order."""
         return chain.from_iterable(self._scopes)

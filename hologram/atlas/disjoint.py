@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
-from hologram.atlas.opcodes import LOOPS, Opcode
+from hologram.atlas.opcodes import LOOPS, NOWHERE, Opcode
 from hologram.atlas.program import Block, Instruction, Program
 from hologram.foundation import dtypes
 from hologram.foundation.frozen import frozen
@@ -141,6 +141,8 @@ class _Reading:
 
     def _value(self, i: Instruction) -> Sum | None:
         given = [self.sums.get(v) for v in i.operands]
+        if i.opcode is O.SELECT and given[2] is not None and given[2].known == NOWHERE:
+            return given[1]
         operation = _RULES.get(i.opcode)
         if i.opcode in (O.EQ, O.LT, O.AND):
             self._condition(i, given)

@@ -122,6 +122,7 @@ class Opcode(Enum):
     TRUNC = "trunc"
 
 
+NOWHERE = 2**31 - 1  # a position outside of every array, for accesses that shall do nothing
 O = Opcode
 POSITIONS = frozenset({O.COORDINATE, O.EXTENT, O.LANE, O.WORKGROUP, O.THREAD})
 COMPARISONS = frozenset({O.EQ, O.NE, O.LT, O.LE, O.GT, O.GE})
@@ -177,7 +178,8 @@ LOCAL_ACCESSES = frozenset({O.LOCAL_LOAD, O.LOCAL_STORE})
 ACCESSES = BUFFER_ACCESSES | LOCAL_ACCESSES | {O.SHARED_LOAD, O.SHARED_STORE}
 LOADS = frozenset({O.LOAD, O.SHARED_LOAD, O.LOCAL_LOAD})
 MEETINGS = frozenset({O.BARRIER, O.SHUFFLE})  # where all lanes of a workgroup come
-EFFECTS = frozenset({O.STORE, O.SHARED_STORE, O.LOCAL_STORE}) | ATOMICS | MEETINGS
+STORES = frozenset({O.STORE, O.SHARED_STORE, O.LOCAL_STORE})
+EFFECTS = STORES | ATOMICS | MEETINGS
 LOOPS = frozenset({O.LOOP, O.WHILE})
 STRUCTURED = LOOPS | {O.IF}
 PURE = frozenset(Opcode) - LOADS - EFFECTS - STRUCTURED

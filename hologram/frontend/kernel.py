@@ -15,12 +15,13 @@ from hologram.atlas.program import Access, Program
 from hologram.atlas.replayed import NoDerivative
 from hologram.foundation import dtypes
 from hologram.foundation.config import config
-from hologram.foundation.errors import KernelError, ShapeError, TraceError
+from hologram.foundation.errors import GradientError, KernelError, ShapeError, TraceError
 from hologram.foundation.frozen import frozen
 from hologram.frontend.gradient.launches import stated
 from hologram.frontend.gradient.tape import Tape
 from hologram.frontend.jit.number import TracedNumber
 from hologram.frontend.kernel_arguments import check_host, checked_argument, counted, renumbered
+from hologram.frontend.transforms.forward import Forward
 from hologram.kernels import python_form
 from hologram.kernels.bounds import WORDS, refusal
 from hologram.kernels.compiling import Compiled, Parameter, compiled, parameters_of, settled
@@ -249,6 +250,10 @@ class Launcher:
             pairs = zip(made.buffers, made.program.buffers, strict=True)
             written = [k for k, b in pairs if b.access is not Access.READ]
             return stated(tape, self.kernel.name, told, written, self, rule)
+        if rule is not None and isinstance(tape, Forward) and any(tape.tangent(x) is not None for x in given):
+            raise GradientError(
+                f"{self.kernel.name} states a gradient, for reverse mode; there is no tangent of it"
+            )
         scalars = [self._scalar(told, argument, axis) for argument, axis in made.scalars]
         try:
             engine.launch(

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hologram.atlas.builder import Value, select
-from hologram.atlas.opcodes import Opcode
+from hologram.atlas.opcodes import NOWHERE, Opcode
 from hologram.atlas.program import Access
 from hologram.foundation import dtypes
 from hologram.foundation.errors import AssertionFailed, BoundsError, HologramError
@@ -23,7 +23,6 @@ from hologram.kernels.source import Source
 
 MOST_AXES = 8
 WORDS = 1 + 2 * MOST_AXES  # of the buffer, before what is printed
-_NOWHERE = 2**31 - 1  # a position outside of every array
 
 
 @frozen(eq=False)
@@ -54,7 +53,7 @@ class Checks:
         for i, n in zip(indices, lengths, strict=True):
             inside = inside & (i >= 0) & (i < n)
         self.held(inside, indices, site)
-        return select(inside, place, self.b.constant(_NOWHERE, dtypes.index))
+        return select(inside, place, self.b.constant(NOWHERE, dtypes.index))
 
     def held(self, holds: Value, indices: Sequence[Value], site: Site) -> None:
         """Keeps the site, the indices and the point, where a condition does not hold and none has failed yet."""

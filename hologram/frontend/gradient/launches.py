@@ -51,15 +51,15 @@ def launch(tape: Any, engine: Engine, kernel: Any, buffers: Sequence[Any], scala
     wanted |= {n for n, x in told.items() if tape.follows(x)}
     count = prod(grid) if all(type(n) is int for n in grid) else 0
     adjoint = adjoint_of(kernel, frozenset(wanted), same, int(count == 1)) if followed else None
-    if followed and count != 1:
-        _refuse_meeting(kernel, grid, numbers, same)
+    if followed:
+        refuse_meeting(kernel, grid, dict(zip((s.name for s in kernel.scalars), numbers, strict=True)), same)
     plain = [tape.beneath(v) for v in seen]
     data = {n: tape.beneath(x) for n, x in told.items()}
     plainly = {s.name: x for s, x in zip(kernel.scalars, numbers, strict=True) if s.name not in told}
 
     def run() -> list[Any]:
         after = [x.clone() if s else x for x, s in zip(plain, stored, strict=True)]
-        _run(engine, kernel, [after[k] for k in places], plainly, data, grid)
+        run_program(engine, kernel, [after[k] for k in places], plainly, data, grid)
         return after
 
     with traced_by(tape.outer):
@@ -86,12 +86,12 @@ def launch(tape: Any, engine: Engine, kernel: Any, buffers: Sequence[Any], scala
         tape.replace(engine, view, tape.tracked(new, next(variables)))
 
 
-def _refuse_meeting(
-    kernel: Program, grid: Any, numbers: Sequence[Any], same: Sequence[tuple[str, str]]
+def refuse_meeting(
+    kernel: Program, grid: Any, numbers: Mapping[str, Any], same: Sequence[tuple[str, str]]
 ) -> None:
     """Raises NoDerivative where two lanes may store into one element."""
-    known = dict(zip((s.name for s in kernel.scalars), numbers, strict=True))
-    store = meeting(kernel, grid, known, dict(same))
+    one = all(type(n) is int for n in grid) and prod(grid) == 1
+    store = None if one else meeting(kernel, grid, numbers, dict(same))
     if store is not None:
         raise NoDerivative(
             f"two points may store into one element of {store.attribute}, so which one wins is not known; where none "
@@ -101,8 +101,10 @@ def _refuse_meeting(
         )
 
 
-def launched_again(tape: Any, engine: Engine, operation: Launched, operands: Sequence[Any]) -> Any:
-    """The results of a launch that a graph holds, of a loop's body, as tensors of the tape."""
+def launched_again(
+    tape: Any, engine: Engine, operation: Launched, operands: Sequence[Any], launch: Any = launch
+) -> Any:
+    """The results of a launch that a graph holds, of a loop's body, as tensors of the tape; `launch` is its way."""
     launch_of, held = operation.launch, []
     for slot, given in zip(launch_of.slots, operands, strict=True):
         shape, dtype = slot.layout.shape, slot.layout.dtype
@@ -141,7 +143,7 @@ def _backwards(
         buffers.append(values[of] if role == "value" else results[of])
     lengths = [s.name for s in adjoint.program.scalars if s.name not in adjoint.scalars]
     sized = {n: values[of].size for n, of in zip(lengths, adjoint.lengths, strict=True)}
-    _run(engine, adjoint.program, buffers, {**numbers, **sized}, data, grid)
+    run_program(engine, adjoint.program, buffers, {**numbers, **sized}, data, grid)
     for of, dtype in bits.items():
         sums = results[of]
         if sums.dtype.is_float:
@@ -202,7 +204,7 @@ def _is_number(x: Any) -> bool:
     return isinstance(x, Tensor) and not x.shape
 
 
-def _run(
+def run_program(
     engine: Engine,
     program: Program,
     buffers: Sequence[Any],
