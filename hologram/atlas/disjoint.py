@@ -73,7 +73,7 @@ def meeting(
     """
     if program.disjoint:
         return None
-    reading = _Reading(program, grid, numbers)
+    reading = Reading(program, grid, numbers)
     reading.block(program.body, Held())
     by_buffer: dict[str, list[Store]] = {}
     for store in reading.stores:
@@ -86,8 +86,8 @@ def meeting(
     return None
 
 
-class _Reading:
-    """Goes through a program and keeps what its integers are."""
+class Reading:
+    """Goes through a program and keeps what its integers are: `sums`, by value."""
 
     def __init__(self, program: Program, grid: Sequence[Any], numbers: Mapping[str, Any]) -> None:
         self.program = program
@@ -252,23 +252,23 @@ def _added(a: Mapping[Any, int], b: Mapping[Any, int], times: int) -> Mapping[An
 
 _RULES: Mapping[Opcode, Any] = {
     O.CONSTANT: lambda r, i: Sum(i.attribute) if type(i.attribute) is int else None,
-    O.COORDINATE: _Reading.coordinate,
+    O.COORDINATE: Reading.coordinate,
     O.LANE: lambda r, i: r.coordinate(i) if r.program.rank == 1 else None,
     O.WORKGROUP: lambda r, i: Sum(terms={("workgroup",): 1}),
     O.THREAD: lambda r, i: Sum(terms={("thread",): 1}),
-    O.EXTENT: _Reading.extent,
-    O.SCALAR: _Reading.scalar,
+    O.EXTENT: Reading.extent,
+    O.SCALAR: Reading.scalar,
     O.CONVERT: lambda r, i, a: a,
     O.ADD: lambda r, i, a, b: a.plus(b),
     O.SUB: lambda r, i, a, b: a.plus(b, -1),
     O.NEG: lambda r, i, a: Sum().plus(a, -1),
-    O.MUL: _Reading.product,
-    O.DIV: _Reading.divided,
-    O.REM: _Reading.divided,
+    O.MUL: Reading.product,
+    O.DIV: Reading.divided,
+    O.REM: Reading.divided,
 }
 
 
-def _meet(reading: _Reading, a: Store, b: Store) -> bool:
+def _meet(reading: Reading, a: Store, b: Store) -> bool:
     """Whether one lane may store by `a` where another does by `b`."""
     if a.position is None or b.position is None:
         return True
@@ -303,7 +303,7 @@ def _meet(reading: _Reading, a: Store, b: Store) -> bool:
     return False
 
 
-def _range(reading: _Reading, store: Store, name: Variable) -> tuple[int, int]:
+def _range(reading: Reading, store: Store, name: Variable) -> tuple[int, int]:
     number = store.fixed.get(name)
     return (0, reading.ranges[name] - 1) if number is None else (number, number)
 
