@@ -153,7 +153,8 @@ class LaunchedMap(Operation):
     ) -> tuple[Value, ...]:
         launch = self.launch.launch
         names = [b.name for b in launch.program.buffers]
-        elements = {n: operands[k] for n, k in zip(names, launch.buffers, strict=True)}
+        given = {n: operands[k] for n, k in zip(names, launch.buffers, strict=True)}
+        elements = {n: x for n, x in given.items() if isinstance(x, Value)}
         return (self.element.written(builder, elements, launch.known),)
 
 
