@@ -12,6 +12,7 @@ import pytest
 from PIL import Image
 
 import hologram as hg
+from hologram.benchmark.kernels import references
 from hologram.demo import gallery
 
 FOLDER = Path(__file__).parents[2] / "examples" / "kernels"
@@ -25,22 +26,14 @@ def example(name: str) -> Any:
 
 def test_life(executor: hg.Executor) -> None:
     world = (RNG.random((33, 20)) < 0.3).astype(np.uint8)
-    want = world
-    for _ in range(5):
-        around = sum(np.roll(want, (a, b), (0, 1)) for a in (-1, 0, 1) for b in (-1, 0, 1)) - want
-        want = ((around == 3) | ((around == 2) & (want == 1))).astype(np.uint8)
+    want = references.life(world, 5)
     assert want.any()
     assert np.array_equal(example("life").play(executor, world, 5), want)
 
 
 def test_heat(executor: hg.Executor) -> None:
     plate = RNG.random((17, 30), np.float32)
-    want = plate.astype(np.float64)
-    for _ in range(4):
-        after = np.zeros_like(want)
-        around = want[:-2, 1:-1] + want[2:, 1:-1] + want[1:-1, :-2] + want[1:-1, 2:]
-        after[1:-1, 1:-1] = want[1:-1, 1:-1] + 0.2 * (around - 4 * want[1:-1, 1:-1])
-        want = after
+    want = references.heat(plate.astype(np.float64), 4, 0.2)
     assert np.allclose(example("heat").cool(executor, plate, 4), want, atol=1e-6)
 
 
@@ -55,11 +48,10 @@ def test_where_from(executor: hg.Executor) -> None:
 
 
 def test_ray_marcher(executor: hg.Executor) -> None:
-    module = example("ray_marcher")
-    drawn = module.draw(executor, 20, 30)
-    beside = np.zeros((20, 30), np.float32)
-    module.picture.python[20, 30](beside)
-    off = np.abs(drawn - beside) > 2e-3  # where a ray grazes a sphere, the last bit decides
+    drawn = example("ray_marcher").draw(executor, 20, 30)
+    off = (
+        np.abs(drawn - references.ray_marcher(20, 30)) > 2e-3
+    )  # where a ray grazes a sphere, the last bit decides
     assert off.mean() < 0.02
     assert drawn.min() == 0
     assert drawn.max() > 0.9
@@ -69,9 +61,7 @@ def test_ray_marcher(executor: hg.Executor) -> None:
 def test_nbody(executor: hg.Executor, bodies: int) -> None:
     module = example("nbody")
     places, mass = RNG.normal(size=(bodies, 3)).astype(np.float32), RNG.random(bodies, np.float32)
-    to = (places[None] - places[:, None]).astype(np.float64)
-    squares = (to**2).sum(-1) + module.SOFTENING
-    want = (to * (mass / squares**1.5)[..., None]).sum(1)
+    want = references.nbody(places.astype(np.float64), mass)
     assert np.allclose(module.accelerations(executor, places, mass), want, rtol=1e-4, atol=1e-4)
 
 
@@ -99,37 +89,9 @@ def test_lattice_boltzmann(executor: hg.Executor) -> None:
     module = example("lattice_boltzmann")
     planes, post = module.start(20, 40, 0.1)
     planes *= 1 + 0.1 * RNG.random(planes.shape, np.float32)
-    want = planes.astype(np.float64)
-    for _ in range(3):
-        want = lattice_boltzmann(module, want, post, 0.1, 1.8)
+    want = references.lattice_boltzmann(planes.astype(np.float64), post, 3, 0.1, 1.8)
     assert post.any()
     assert np.allclose(module.flow(executor, planes, post, 3, 0.1, 1.8), want, atol=1e-5)
-
-
-def lattice_boltzmann(module: Any, f: np.ndarray, post: np.ndarray, wind: float, rate: float) -> np.ndarray:
-    """One step in NumPy: stream, collide, turn back at the post, blow from the west."""
-    ways = np.stack([module.EAST, module.SOUTH], axis=1).astype(float)
-    weights = np.array(module.WEIGHTS)[:, None, None]
-
-    def at_rest(density: Any, east: Any, south: Any) -> Any:
-        along = ways[:, 0, None, None] * east + ways[:, 1, None, None] * south
-        return weights * density * (1 + 3 * along + 4.5 * along**2 - 1.5 * (east**2 + south**2))
-
-    padded = np.pad(f, ((0, 0), (1, 1), (0, 0)), mode="wrap")
-    padded = np.pad(padded, ((0, 0), (0, 0), (1, 1)), mode="edge")
-    height, width = post.shape
-    came = np.stack(
-        [
-            padded[k, 1 - int(s) : 1 - int(s) + height, 1 - int(e) : 1 - int(e) + width]
-            for k, (e, s) in enumerate(ways)
-        ]
-    )
-    density = came.sum(0)
-    east, south = np.tensordot(ways.T, came, 1) / density
-    after = came + rate * (at_rest(density, east, south) - came)
-    after = np.where(post[None] != 0, came[list(module.AGAINST)], after)
-    after[:, :, 0] = at_rest(1.0, wind, 0.0)[:, :, 0]
-    return after
 
 
 def test_sparse_product(executor: hg.Executor) -> None:
@@ -157,14 +119,8 @@ def test_smith_waterman(executor: hg.Executor, rows: int, columns: int) -> None:
     query = RNG.integers(4, size=rows, dtype=np.uint8)
     texts = RNG.integers(4, size=(3, columns), dtype=np.uint8)
     texts[0, :1] = query[0]
-    want = np.zeros((3, rows + 1, columns + 1), np.int32)
-    for i in range(rows):
-        for j in range(columns):
-            pair = np.where(texts[:, j] == query[i], module.ALIKE, module.UNLIKE)
-            gapped = np.maximum(want[:, i, j + 1], want[:, i + 1, j]) - module.GAP
-            want[:, i + 1, j + 1] = np.maximum(np.maximum(want[:, i, j] + pair, gapped), 0)
     found = module.tables(executor, query, texts)
-    assert np.array_equal(found, want[:, 1:, 1:])
+    assert np.array_equal(found, references.smith_waterman(query, texts))
     way = module.way_back(found[0], query, texts[0])
     lines = module.shown(way, query, texts[0])
     points = sum(
@@ -181,11 +137,7 @@ def test_smith_waterman(executor: hg.Executor, rows: int, columns: int) -> None:
 def test_attention(executor: hg.Executor, length: int, causal: bool) -> None:
     module = example("attention")
     q, k, v = (RNG.normal(size=(2, length, module.WIDTH)).astype(np.float32) for _ in range(3))
-    scores = q.astype(np.float64) @ k.swapaxes(1, 2) / module.WIDTH**0.5
-    if causal:
-        scores = np.where(np.tri(length, dtype=bool), scores, -np.inf)
-    weights = np.exp(scores - scores.max(-1, keepdims=True))
-    want = weights / weights.sum(-1, keepdims=True) @ v
+    want = references.attention(q.astype(np.float64), k, v, causal)
     assert np.allclose(module.attention(executor, q, k, v, causal), want, atol=1e-5)
 
 
@@ -194,43 +146,11 @@ def test_material_points(executor: hg.Executor) -> None:
     state = module.drop(200, 16)
     state[1][:] = RNG.normal(size=state[1].shape)
     state[2][:] = RNG.normal(size=state[2].shape)
-    want = [x.astype(np.float64) for x in state]
-    for _ in range(3):
-        want = material_points(module, *want, 16, 1e-3)
+    want = references.material_points(*(x.astype(np.float64) for x in state), 16, 3, 1e-3)
     found = tuple(map(executor.tensor, state))
     module.advance(found, executor.zeros((16, 16, 3)), executor.empty((16, 16, 2)), 3, 1e-3)
     for ours, theirs in zip(found, want, strict=True):
         np.testing.assert_allclose(ours.to_numpy(), theirs, rtol=1e-3, atol=1e-3)
-
-
-def material_points(
-    module: Any, x: np.ndarray, v: np.ndarray, shear: np.ndarray, ratio: np.ndarray, n: int, dt: float
-) -> list[np.ndarray]:
-    """One step in NumPy, all particles at once."""
-    base = np.floor(x - 0.5).astype(int)
-    off = x - base
-    spline = np.stack([0.5 * (1.5 - off) ** 2, 0.75 - (off - 1) ** 2, 0.5 * (off - 0.5) ** 2])
-    affine = module.VOLUME * shear.reshape(-1, 2, 2)
-    affine += np.eye(2) * (-4 * dt * module.VOLUME * module.STIFFNESS * (ratio - 1))[:, None, None]
-    nodes = [
-        (base[:, 0] + a, base[:, 1] + b, spline[a, :, 0] * spline[b, :, 1], np.array([a, b]) - off)
-        for a in range(3)
-        for b in range(3)
-    ]
-    grid = np.zeros((n, n, 3))
-    for i, j, weight, way in nodes:
-        momentum = weight[:, None] * (module.VOLUME * v + (affine @ way[:, :, None])[:, :, 0])
-        np.add.at(grid, (i, j), np.concatenate([momentum, (weight * module.VOLUME)[:, None]], axis=1))
-    flow = np.where(grid[:, :, 2:] > 0, grid[:, :, :2] / np.maximum(grid[:, :, 2:], 1e-30), 0)
-    flow[:, :, 1] -= np.where(grid[:, :, 2] > 0, dt * module.GRAVITY, 0)
-    for axis in range(2):
-        side, at = flow[:, :, axis], np.indices((n, n))[axis]
-        side[((at < module.WALL) & (side < 0)) | ((at > n - module.WALL) & (side > 0))] = 0
-    v, shear = np.zeros_like(v), np.zeros((len(x), 2, 2))
-    for i, j, weight, way in nodes:
-        v += weight[:, None] * flow[i, j]
-        shear += 4 * weight[:, None, None] * flow[i, j][:, :, None] * way[:, None, :]
-    return [x + dt * v, v, shear.reshape(-1, 4), ratio * (1 + dt * np.trace(shear, axis1=1, axis2=2))]
 
 
 # Options that make each picture quick.
