@@ -48,15 +48,15 @@ def attend(
             near_v[t, c] = v[head, first + t, c] if first + t < keys else 0.0
         hg.barrier()
         for j in range(min(TILE, keys - first)):
-            if not causal or first + j <= i:
-                score = 0.0
-                for c in range(WIDTH):
-                    score += query[c] * near_k[j, c]
-                top = max(highest, score)
-                kept, weight = hg.exp(highest - top), hg.exp(score - top)
-                highest, weights = top, weights * kept + weight
-                for c in range(WIDTH):
-                    total[c] = total[c] * kept + weight * near_v[j, c]
+            score = 0.0
+            for c in range(WIDTH):
+                score += query[c] * near_k[j, c]
+            seen = not causal or first + j <= i
+            top = max(highest, score) if seen else highest
+            kept, weight = hg.exp(highest - top), hg.exp(score - top) if seen else 0.0
+            highest, weights = top, weights * kept + weight
+            for c in range(WIDTH):
+                total[c] = total[c] * kept + weight * near_v[j, c]
         hg.barrier()
     if i < queries:
         for c in range(WIDTH):

@@ -45,6 +45,7 @@ class Variant:
     split: int = -1  # form "split": the reduced axis that is cut into chunks
     keep: bool = False  # costly values of a row are kept from one sweep to the next
     early: bool = False  # elements of rows are stored in the sweep that has them
+    whole: bool = False  # form "workgroup": each has all of its threads
 
     @property
     def text(self) -> str:
@@ -192,7 +193,9 @@ def schedule(
     if _meets(program):
         groups = -(-lanes // (program.workgroup or WORKGROUP))
         size = _slice(groups, lanes / groups * known.element_ns, threads, 1)
-        return Schedule(Variant("workgroup", (), (), constants, guarded), (groups,), (size,))
+        whole = lanes % (program.workgroup or WORKGROUP) == 0
+        variant = Variant("workgroup", (), (), constants, guarded, whole=whole)
+        return Schedule(variant, (groups,), (size,))
     if not program.reduced:
         if known.bounds is None:
             size = _slice(lanes, known.element_ns, threads, 1024)
