@@ -15,6 +15,7 @@ from hologram.compiler.analysis.cost import instructions
 from hologram.compiler.analysis.phases import may_store_early, rows
 from hologram.compiler.analysis.ranges import Lanes, Place, Range, Reference, positions_from, ranges, unproven
 from hologram.compiler.analysis.reuse import ELEMENTS
+from hologram.compiler.scheduling.interior import Interior
 from hologram.foundation.frozen import frozen
 from hologram.foundation.sizes import whole
 
@@ -46,11 +47,13 @@ class Variant:
     keep: bool = False  # costly values of a row are kept from one sweep to the next
     early: bool = False  # elements of rows are stored in the sweep that has them
     whole: bool = False  # form "workgroup": each has all of its threads
+    inside: Interior | None = None  # form "map": the lanes away from the border
 
     @property
     def text(self) -> str:
         """The same for equal variants, in every process."""
-        return json.dumps({**vars(self), "guarded": sorted(self.guarded)})
+        own = {"guarded": sorted(self.guarded), "inside": None if self.inside is None else vars(self.inside)}
+        return json.dumps({**vars(self), **own})
 
 
 @frozen
