@@ -23,6 +23,7 @@ from bench.suites import SUITES, cpu, gpus, jit
 from hologram.benchmark import beside, timing
 from hologram.benchmark.contenders import MODULES
 from hologram.benchmark.jobs import Job
+from hologram.benchmark.kernels.declared import KERNELS
 from hologram.benchmark.programs.table import PROGRAMS
 from hologram.benchmark.suites import Goal, Result, Row, geometric_mean, own, result
 from hologram.benchmark.timing import NoTime, Pace, in_turns, take_turn
@@ -122,7 +123,7 @@ def test_a_busy_machine_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("name", WORKS)
 def test_results_are_checked(name: str) -> None:
     work = WORKS[name]
-    size = 2 if work.model else 64 if name in ("matmul", "mlp", "attention", "adam") else 4096
+    size = 2 if work.model else 64 if name in ("matmul", "mlp", "attention", "adam", *KERNELS) else 4096
     inputs = work.inputs(size)
     right = work.reference(inputs).astype(np.float32)
 
