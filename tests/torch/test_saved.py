@@ -157,11 +157,12 @@ def test_dicts_whose_keys_are_in_no_order(executor: hg.Executor, tmp_path: Path)
 def test_functions(tmp_path: Path) -> None:
     """A plain one, with a tensor that it closes over, and a module's method."""
     weight, layer, x = torch.randn(4, 3, device="hologram"), nn.Linear(4, 3), torch.randn(2, 4)
+    bad: Any = 3
 
-    def scaled(x: torch.Tensor, *, by: float = 2.0) -> torch.Tensor:
+    def scaled(x: Any, *, by: float = 2.0) -> Any:
         return torch.relu(x @ weight) * by
 
-    def drawing(x: torch.Tensor) -> torch.Tensor:
+    def drawing(x: Any) -> Any:
         return x + torch.rand_like(x)
 
     for function, wanted in (
@@ -175,7 +176,7 @@ def test_functions(tmp_path: Path) -> None:
         )
     assert layer.weight.device.type == "cpu"
     with pytest.raises(TypeError, match="save_compiled: the model must be a module or a function, got int"):
-        hologram_torch.save_compiled(tmp_path / "g.holo", 3, x)
+        hologram_torch.save_compiled(tmp_path / "g.holo", bad, x)
     with pytest.raises(TypeError, match="a function must be Python's own"):
         hologram_torch.save_compiled(tmp_path / "g.holo", torch.sin, x)
     with pytest.raises(hg.TraceError, match="save_compiled: drawing draws random numbers"):
