@@ -27,8 +27,14 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM, logging
 
 DEVICES = ("cpu", "hologram")
-SIZES: dict[str, Any] = {"hidden_size": 1280, "intermediate_size": 5120, "num_attention_heads": 20, "num_key_value_heads": 4,
-    "vocab_size": 32000, "tie_word_embeddings": True}  # fmt: skip
+SIZES: dict[str, Any] = {
+    "vocab_size": 32000,
+    "hidden_size": 1280,
+    "intermediate_size": 5120,
+    "num_attention_heads": 20,
+    "num_key_value_heads": 4,
+    "tie_word_embeddings": True,
+}
 LAYERS = 19  # 489M weights
 FEW = 2  # layers where only memory is measured, of 32 heads that share 4 keys
 SHARING: dict[str, Any] = SIZES | {"hidden_size": 2048, "num_attention_heads": 32}
@@ -44,8 +50,8 @@ def memory(field: str) -> int:
 
 def model(device: str, dtype: str, layers: int, sizes: dict[str, Any]) -> Any:
     torch.manual_seed(0)
-    config = LlamaConfig(num_hidden_layers=layers, **sizes)
-    return LlamaForCausalLM(config).to(getattr(torch, dtype)).to(device).eval()
+    made: Any = LlamaForCausalLM(LlamaConfig(num_hidden_layers=layers, **sizes))
+    return made.to(getattr(torch, dtype)).to(device).eval()
 
 
 def times(device: str, dtype: str, _: Path | None) -> dict[str, float]:

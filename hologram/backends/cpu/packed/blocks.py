@@ -63,7 +63,9 @@ class Blocks(Unpacking, Rows):
                 after, each = list(sums), self.steps // self.entries
                 for k in range(self.entries):
                     totals = self._totals(w, rows, x, steps, range(k * each, (k + 1) * each))
-                    entry, of_x = (w(f"add i64 {w(f'mul i64 {n}, {self.entries}')}, {k}") for n in (number, first))
+                    entry, of_x = (
+                        w(f"add i64 {w(f'mul i64 {n}, {self.entries}')}, {k}") for n in (number, first)
+                    )
                     after = self._scaled_sums(w, entry, of_x, totals, after)
                 return after
 
@@ -72,13 +74,14 @@ class Blocks(Unpacking, Rows):
                 w.do(f"store {self.lane_floats} {value}, ptr {place}, align 32")
 
         return self._function(
-            f"internal void @tile{rows}(ptr %rows, {arguments}, i64 %first, i64 %units, i64 %all, i64 %m)", body
+            f"internal void @tile{rows}(ptr %rows, {arguments}, i64 %first, i64 %units, i64 %all, i64 %m)",
+            body,
         )
 
     def _totals(self, w: Writer, rows: int, x: str, steps: str, own: range) -> list[str]:
         """Sums of codes times integers of a group, for each row of x.
 
-        All rows take a step before the next: left to itself, LLVM writes rows one after the other, whose additions wait.
+        All rows take a step before the next: LLVM's own order is row by row, and a row's additions wait for each other.
         """
 
         def turn(first: str, before: list[str]) -> Sequence[str]:
@@ -87,7 +90,9 @@ class Blocks(Unpacking, Rows):
                 number = w(f"add i64 {first}, {k}")
                 codes = self._step_codes(w, steps, number)
                 for r in range(rows):
-                    totals[r] = self.accumulated(w, totals[r], codes, self._step_of(w, x, r, number), self.lanes)
+                    totals[r] = self.accumulated(
+                        w, totals[r], codes, self._step_of(w, x, r, number), self.lanes
+                    )
             return totals
 
         zero = [(self.lane_words, "zeroinitializer")] * rows
@@ -140,6 +145,7 @@ class Blocks(Unpacking, Rows):
         def body(w: Writer) -> None:
             codes = w.alloca("i32", SEGMENT * self.steps * self.lanes)
             scales, offsets = (w.alloca("float", SEGMENT * self.entries * self.lanes) for _ in range(2))
+
             def cleared(r: str, _: list[str]) -> Sequence[str]:
                 to = w.element("%found", "float", w(f"mul i64 {r}, {self.lanes}"))
                 w.do(f"store {self.lane_floats} zeroinitializer, ptr {to}, align 32")

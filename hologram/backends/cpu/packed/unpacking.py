@@ -79,7 +79,10 @@ class Unpacking(Decoding):
                     def entry(e: str, _: list[str], count: int = count) -> Sequence[str]:
                         at = w(f"sub i64 {e}, {first}")
                         at = w(f"add i64 {w(f'mul i64 {at}, {self.lanes}')}, {number}")
-                        scales, centre = self.scales(w, places, e, count), self.centre(w, places, e, count, "float")
+                        scales, centre = (
+                            self.scales(w, places, e, count),
+                            self.centre(w, places, e, count, "float"),
+                        )
                         type_ = "float" if count == 1 else f"<{count} x float>"
                         for plane, value in zip(OUT, self._terms(w, type_, scales, centre), strict=False):
                             self._scattered(w, value, count, plane, at)
@@ -135,12 +138,16 @@ class Unpacking(Decoding):
         """The lower or upper 16 bits of words, which are scales, as floats."""
         count = self.lanes
         if self.format.scale.name == "bf16":
-            moved = w(f"{'and' if upper else 'shl'} {self.lane_words} {words}, {splat(count, 'i32', -65536 if upper else 16)}")
+            moved = w(
+                f"{'and' if upper else 'shl'} {self.lane_words} {words}, {splat(count, 'i32', -65536 if upper else 16)}"
+            )
             return w(f"bitcast {self.lane_words} {moved} to {self.lane_floats}")
         if upper:
             words = w(f"lshr {self.lane_words} {words}, {splat(count, 'i32', 16)}")
         short = w(f"trunc {self.lane_words} {words} to <{count} x i16>")
-        return w(f"fpext <{count} x half> {w(f'bitcast <{count} x i16> {short} to <{count} x half>')} to {self.lane_floats}")
+        return w(
+            f"fpext <{count} x half> {w(f'bitcast <{count} x i16> {short} to <{count} x half>')} to {self.lane_floats}"
+        )
 
     def _terms(self, w: Writer, type_: str, scales: Sequence[str], centre: str | None) -> list[str]:
         """Scales of entries, and if there are any, offsets: what a sum of x is multiplied by and taken away."""
@@ -243,7 +250,9 @@ class Unpacking(Decoding):
             begin = w(f"add i64 {behind}, {w(f'mul i64 {number}, {part}')}")
 
             def line(at: str, _: list[str]) -> Sequence[str]:
-                w.do(f"call void @llvm.prefetch.p0(ptr {w(f'inttoptr i64 {at} to ptr')}, i32 0, i32 2, i32 1)")
+                w.do(
+                    f"call void @llvm.prefetch.p0(ptr {w(f'inttoptr i64 {at} to ptr')}, i32 0, i32 2, i32 1)"
+                )
                 return ()
 
             w.loop(begin, w(f"add i64 {begin}, {part}"), "64", (), line, kept=True)
