@@ -1,8 +1,7 @@
 """The form of what takes matrices apart: by LAPACK where memory is the host's, or by programs, block by block.
 
-Operands are matrices, or stacks of some, of one dtype of DTYPES; of complex ones not all have programs. Where an
-operation can fail, its last result, `info` (i32, one for each matrix), is 0 where it did not. Nothing is raised here: a
-launch is not waited for.
+Operands are matrices, or stacks of some, of one dtype of DTYPES. Where an operation can fail, its last result, `info`
+(i32, one for each matrix), is 0 where it did not. Nothing is raised here: a launch is not waited for.
 """
 
 from __future__ import annotations
@@ -34,22 +33,19 @@ Blocks = Callable[[Steps, Sequence[Place], Sequence[Place], Attributes, Target],
 class Factorisation(Operation):
     """An operation on matrices: `stem` is the name of its tile, `shapes(*shapes, **attributes)` gives the results'.
 
-    `blocks` appends it as steps of programs, of complex matrices too where `complex_blocks` says so; a device that has
-    neither refuses it by name.
+    `blocks` appends it as steps of programs; a device that has neither refuses it by name.
     """
 
     stem: str = ""
     shapes: Callable[..., Shapes] = field(default=lambda *shapes, **attributes: {})
     blocks: Blocks | None = None
-    complex_blocks: bool = False
 
     @property
     def results(self) -> int:
         return len(self.shapes(*((2, 2) for _ in self.operands), **self.attributes))
 
     def here(self, limits: Limits, operands: Sequence[Any] = ()) -> bool:
-        real = self.complex_blocks or not any(x.dtype.is_complex for x in operands)
-        return self.stem in limits.factors or (self.blocks is not None and real)
+        return self.stem in limits.factors or self.blocks is not None
 
     def infer(self, inputs: Inputs, attributes: Attributes) -> tuple[Layout, ...]:
         matrices = self._matrices(inputs)
@@ -73,11 +69,10 @@ class Factorisation(Operation):
         whole = [e if _in_order(e.layout) else steps.place(e.layout.dtype, e.layout.shape) for e in ends]
         if self.stem in target.limits.factors:
             self._by_library(steps, [steps.gathered(s) for s in sources], whole, attributes)
-        elif self.blocks is not None and self.here(target.limits, matrices):
+        elif self.blocks is not None:
             self.blocks(steps, sources, whole, attributes, target)
         else:
-            of = " of complex matrices" if self.blocks is not None else ""
-            raise UnsupportedOperation(f"{self.name}: the device has no kernels for it{of}")
+            raise UnsupportedOperation(f"{self.name}: the device has no kernels for it")
         for made, end in zip(whole, ends, strict=True):
             if made is not end:
                 steps.copy(made, end)

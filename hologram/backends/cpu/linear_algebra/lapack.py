@@ -27,8 +27,6 @@ LARGE = 20  # rows or columns of matrices that are, however many
 def _alone(x: Array) -> bool:
     """Whether the matrices of a stack are taken one by one, by SciPy."""
     batch, *sizes = x.shape
-    if np.iscomplexobj(x):  # a transpose is no adjoint, and SciPy's functions are told transposes
-        return False
     return one_by_one.here() and bool(x.size) and (batch <= FEW or max(sizes) >= LARGE)
 
 
