@@ -20,6 +20,7 @@ from hologram.machine.limits import Limits
 from hologram.machine.plan import Plan, Step, Target, Tile, reading, told, writing
 from hologram.opset.forms.operation import Attributes, Inputs, Layouts, Operation
 from hologram.opset.forms.steps import Place, Steps
+from hologram.opset.linear_algebra.small.matrix import Made, fits
 
 DTYPES = (f32, f64, c64, c128)
 # Results, and parts of some, that are real where operands are complex.
@@ -33,12 +34,15 @@ Blocks = Callable[[Steps, Sequence[Place], Sequence[Place], Attributes, Target],
 class Factorisation(Operation):
     """An operation on matrices: `stem` is the name of its tile, `shapes(*shapes, **attributes)` gives the results'.
 
-    `blocks` appends it as steps of programs; a device that has neither refuses it by name.
+    `blocks` appends it as steps of programs; a device that has neither refuses it by name. `small(dtype, *sizes,
+    **attributes)` is one program for a stack of matrices of few rows and columns, a lane for each (small/), and the
+    numbers it is told.
     """
 
     stem: str = ""
     shapes: Callable[..., Shapes] = field(default=lambda *shapes, **attributes: {})
     blocks: Blocks | None = None
+    small: Callable[..., Made] | None = None
 
     @property
     def results(self) -> int:
@@ -69,6 +73,11 @@ class Factorisation(Operation):
         whole = [e if _in_order(e.layout) else steps.place(e.layout.dtype, e.layout.shape) for e in ends]
         if self.stem in target.limits.factors:
             self._by_library(steps, [steps.gathered(s) for s in sources], whole, attributes)
+        elif self.small is not None and all(_few(s.layout) for s in sources):
+            sizes = [s.layout.shape[-2:] for s in sources]
+            program, numbers = self.small(matrices[0].dtype, *sizes, **attributes)
+            places = [*(steps.gathered(s) for s in sources), *whole]
+            steps.run(program, places, numbers, (math.prod(batch),))
         elif self.blocks is not None:
             self.blocks(steps, sources, whole, attributes, target)
         else:
@@ -125,6 +134,11 @@ class Factorisation(Operation):
 
 def _in_order(layout: Layout) -> bool:
     return layout.is_contiguous and not layout.offset
+
+
+def _few(matrices: Layout) -> bool:
+    *batch, rows, columns = matrices.shape
+    return fits(matrices.dtype, math.prod(batch), (rows, columns))
 
 
 def _axes(name: str) -> int:

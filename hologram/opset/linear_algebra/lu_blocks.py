@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-from hologram.atlas.builder import Builder, Value, absolute, log, select
-from hologram.atlas.complex_parts import imag, number, parts, polar, real
+from hologram.atlas.builder import Builder, Value, absolute, select
+from hologram.atlas.complex_parts import imag, real
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, Program
 from hologram.foundation.dtypes import DType, i32, index
@@ -21,6 +21,7 @@ from hologram.machine.plan import Target
 from hologram.opset.creation import fill
 from hologram.opset.forms.operation import Attributes
 from hologram.opset.forms.steps import Place, Steps
+from hologram.opset.linear_algebra.small.lu import multiplied
 from hologram.opset.linear_algebra.triangular_blocks import (
     part,
     product_of,
@@ -352,29 +353,17 @@ def _diagonal(dtype: DType, logarithm: bool) -> Program:
     kinds = {"sign": dtype, "sum": dtype.part} if logarithm else {"product": dtype}
     outs = [b.buffer(name, kind, Access.WRITE) for name, kind in kinds.items()]
     n, matrix = b.scalar("n", index), b.coordinate(0)
-    one, zero = b.constant(1.0, dtype), b.constant(0.0, dtype.part)
-
-    def turn(k: Value, total: Value, *product: Value) -> tuple[Value, ...]:
-        element = b.load(factors, (matrix * n + k) * n + k)
-        kept = b.load(pivots, matrix * n + k) == k.to(i32)
-        if logarithm:
-            size, element = _signed(element)
-            total = total + log(size)
-        made = number(product) * element
-        return total, *parts(select(kept, made, -made))
-
-    total, *product = b.loop(0, n, turn, first=(zero, *parts(one)))
-    for out, value in zip(outs, (number(product), total), strict=False):
+    made = multiplied(
+        b,
+        n,
+        lambda k: b.load(factors, (matrix * n + k) * n + k),
+        lambda k: b.load(pivots, matrix * n + k) == k.to(i32),
+        dtype,
+        logarithm,
+    )
+    for out, value in zip(outs, made, strict=True):
         b.store(out, matrix, value)
     return b.build()
-
-
-def _signed(z: Value) -> tuple[Value, Value]:
-    """A number's magnitude, and its sign or phase: 0 of 0."""
-    if not z.dtype.is_complex:
-        return absolute(z), select(z > 0.0, 1.0, select(z < 0.0, -1.0, z))
-    size, phase = polar(z)
-    return size, select(size == 0.0, z, phase)
 
 
 def _by_diagonal(
