@@ -52,7 +52,7 @@ def solved(state: Any, stiffness: Any) -> Any:
             size * factor,
             hg.where(good, after, state),
             hg.where(good, k4, k1),
-            taken + hg.where(good, 1, 0),
+            taken + good.astype("int32"),
             tried + 1,
         )
 

@@ -14,7 +14,7 @@ import hologram as hg
 
 SAMPLES = 300
 PATH = 8  # steps of a proposal
-STEP = 0.25
+STEP = 0.4
 BEND = 0.4
 
 
@@ -29,7 +29,10 @@ slope = hg.grad(lambda x: hg.sum(energy(x)))
 
 @hg.jit
 def sampled(key: Any, start: Any) -> Any:
-    """Samples (SAMPLES, chains, 2) from places to start from, and the share of proposals taken; Duane and others 1987."""
+    """Samples (SAMPLES, chains, 2) of chains that begin at `start`, and the share of proposals taken.
+
+    Duane, Kennedy, Pendleton and Roweth 1987, "Hybrid Monte Carlo".
+    """
 
     def sample(x: Any, key: Any) -> Any:
         first, second = hg.random.split(key)
@@ -59,4 +62,6 @@ if __name__ == "__main__":
     (start,) = map(ex.tensor, inputs(256))
     samples, taken = sampled(hg.random.key(0, device=ex), start)
     places = samples.to_numpy()[50:].reshape(-1, 2)
-    print(f"{float(taken):.0%} of proposals taken; means {places.mean(axis=0)}, variances {places.var(axis=0)}")
+    print(
+        f"{float(taken):.0%} of proposals taken; means {places.mean(axis=0)}, variances {places.var(axis=0)}"
+    )

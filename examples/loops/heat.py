@@ -38,6 +38,8 @@ def inputs(size: int) -> tuple[np.ndarray, ...]:
 if __name__ == "__main__":
     (plate,) = inputs(64)
     after = spread(hg.Executor(*sys.argv[1:]).tensor(plate)).to_numpy()
-    print(f"of {plate.sum():.0f} units of heat {after.sum():.1f} are left, at most {after.max():.3f} in a place")
+    print(
+        f"of {plate.sum():.0f} units of heat {after.sum():.1f} are left, at most {after.max():.3f} in a place"
+    )
     for line in after[::8, ::4]:
         print("".join(" .:-=+*#%@"[min(9, int(x * 40))] for x in line))

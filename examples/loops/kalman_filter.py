@@ -22,7 +22,7 @@ def filtered(seen: Any, times: Any, start: Any, spread: Any) -> Any:
 
     `times` (steps,) are those since the one before; Kalman 1960, "A new approach to linear filtering".
     """
-    one = spread * 0 + hg.eye(4, device=spread.executor)
+    one = hg.eye(4, device=spread.executor)
     forward = hg.eye(4, k=2, device=spread.executor)
 
     def step(state: Any, given: Any) -> Any:
@@ -59,8 +59,7 @@ def inputs(steps: int) -> tuple[np.ndarray, ...]:
 
 
 if __name__ == "__main__":
-    places, seen, times = walk(500)
-    ex = hg.Executor(*sys.argv[1:])
-    means, _ = filtered(*map(ex.tensor, (seen, times, np.zeros(4, np.float32), np.eye(4, dtype=np.float32))))
+    places, seen, _ = walk(500)
+    means, _ = filtered(*map(hg.Executor(*sys.argv[1:]).tensor, inputs(500)))
     off = [float(np.sqrt(np.mean((x - places) ** 2))) for x in (seen, means.to_numpy()[:, :2])]
     print(f"seen with an error of {off[0]:.3f}, filtered {off[1]:.3f}")

@@ -35,8 +35,7 @@ class Factorisation(Operation):
     """An operation on matrices: `stem` is the name of its tile, `shapes(*shapes, **attributes)` gives the results'.
 
     `blocks` appends it as steps of programs; a device that has neither refuses it by name. `small(dtype, *sizes,
-    **attributes)` is one program for a stack of matrices of few rows and columns, a lane for each (small/), and the
-    numbers it is told.
+    **attributes)` is one program for a stack of matrices of few rows and columns, a lane for each (small/).
     """
 
     stem: str = ""
@@ -73,11 +72,11 @@ class Factorisation(Operation):
         whole = [e if _in_order(e.layout) else steps.place(e.layout.dtype, e.layout.shape) for e in ends]
         if self.stem in target.limits.factors:
             self._by_library(steps, [steps.gathered(s) for s in sources], whole, attributes)
-        elif self.small is not None and all(_few(s.layout) for s in sources):
-            sizes = [s.layout.shape[-2:] for s in sources]
-            program, numbers = self.small(matrices[0].dtype, *sizes, **attributes)
-            places = [*(steps.gathered(s) for s in sources), *whole]
-            steps.run(program, places, numbers, (math.prod(batch),))
+        elif (lanes := self._by_lanes(sources, attributes, target.limits)) is not None:
+            count = math.prod(batch)
+            own = [steps.place(dtype, (count * size,)) for dtype, size in lanes.scratch]
+            places = [*(steps.gathered(s) for s in sources), *whole, *own]
+            steps.run(lanes.program, places, lanes.numbers, (count,))
         elif self.blocks is not None:
             self.blocks(steps, sources, whole, attributes, target)
         else:
@@ -86,6 +85,13 @@ class Factorisation(Operation):
             if made is not end:
                 steps.copy(made, end)
         return steps.plan()
+
+    def _by_lanes(self, sources: Sequence[Place], attributes: Attributes, limits: Limits) -> Made | None:
+        """The program of a lane for each matrix, where matrices are small."""
+        if self.small is None or not all(_few(s.layout) for s in sources):
+            return None
+        made = self.small(sources[0].layout.dtype, *(s.layout.shape[-2:] for s in sources), **attributes)
+        return None if limits.loop_turns and made.turns > limits.loop_turns else made
 
     def _by_library(
         self, steps: Steps, sources: Sequence[Place], results: Sequence[Place], attributes: Attributes
@@ -138,7 +144,7 @@ def _in_order(layout: Layout) -> bool:
 
 def _few(matrices: Layout) -> bool:
     *batch, rows, columns = matrices.shape
-    return fits(matrices.dtype, math.prod(batch), (rows, columns))
+    return fits(math.prod(batch), (rows, columns))
 
 
 def _axes(name: str) -> int:

@@ -7,33 +7,33 @@ from functools import lru_cache
 
 from hologram.atlas.builder import Builder, Value, select, sqrt
 from hologram.atlas.complex_parts import conjugate, real
-from hologram.atlas.program import Program
 from hologram.foundation.dtypes import DType, i32, index
 from hologram.opset.linear_algebra.small.matrix import (
+    Built,
+    Desk,
     Made,
-    Own,
     Size,
     each,
+    made,
     over,
     read,
-    room_for,
     summed,
-    told,
     written,
 )
 
 
 def cholesky(dtype: DType, x: Size, upper: bool) -> Made:
-    return _cholesky(dtype, room_for(*x), upper), {"n": x[0]}
+    return made(_cholesky(dtype, upper), x[0], n=x[0])
 
 
 @lru_cache(maxsize=32)
-def _cholesky(dtype: DType, room: int, upper: bool) -> Program:
+def _cholesky(dtype: DType, upper: bool) -> Built:
     """Column by column; NaN from the first pivot on that is not above 0, whose number, from 1 on, is told."""
     b = Builder(f"atlas_small_cholesky_{dtype}", rank=1)
     n = b.scalar("n", index)
     given, factor = read(b, "x", dtype, n, n), written(b, "factor", dtype, n, n)
-    known = Own(b, "known", dtype, room, n, n)
+    info, desk = written(b, "info", i32, 1), Desk(b)
+    known = desk.own(dtype, n, n)
 
     def element(i: Value, j: Value) -> Value:
         return conjugate(given.at(j, i)) if upper else given.at(i, j)
@@ -57,5 +57,5 @@ def _cholesky(dtype: DType, room: int, upper: bool) -> Program:
         factor.put(select(first < second, b.constant(0.0, dtype), conjugate(z) if upper else z), i, j)
 
     each(b, n, n, store)
-    told(b, code)
-    return b.build()
+    info.put(code, 0, 0)
+    return desk.built()

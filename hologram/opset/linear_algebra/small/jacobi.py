@@ -12,20 +12,22 @@ from functools import lru_cache
 
 from hologram.atlas.builder import Builder, Value, absolute, select, sqrt
 from hologram.atlas.complex_parts import conjugate, pair, polar, real
-from hologram.atlas.program import Program
 from hologram.foundation.dtypes import DType, i32, index
 from hologram.opset.linear_algebra.small.matrix import (
+    Built,
+    Desk,
     Made,
     Own,
     Size,
     brought,
     identity,
+    made,
     read,
-    room_for,
     scaled,
-    told,
     written,
 )
+
+CUBES = 45  # loops' turns: sweeps of half the square of pairs, of which each has some rows' turns
 
 
 def _sweeps(dtype: DType) -> int:
@@ -90,17 +92,18 @@ def ranked(keys: Own, order: Own, descending: bool) -> None:
 
 
 @lru_cache(maxsize=64)
-def _eigen(dtype: DType, room: int, upper: bool, vectors: bool) -> Program:
+def _eigen(dtype: DType, upper: bool, vectors: bool) -> Built:
     b = Builder(f"atlas_small_eigen{'vectors' if vectors else 'values'}_{dtype}", rank=1)
     n = b.scalar("n", index)
     given, values = read(b, "x", dtype, n, n), written(b, "values", dtype.part, n)
     out = written(b, "vectors", dtype, n, n) if vectors else None
+    info, desk = written(b, "info", i32, 1), Desk(b)
     known, keys, order = (
-        Own(b, "known", dtype, room, n, n),
-        Own(b, "keys", dtype.part, room, n),
-        Own(b, "order", i32, room, n),
+        desk.own(dtype, n, n),
+        desk.own(dtype.part, n),
+        desk.own(i32, n),
     )
-    made = Own(b, "made", dtype, room, n, n) if vectors else None
+    turns = desk.own(dtype, n, n) if vectors else None
 
     def element(i: Value, j: Value) -> Value:
         other = j < i if upper else j > i
@@ -110,8 +113,8 @@ def _eigen(dtype: DType, room: int, upper: bool, vectors: bool) -> Program:
         return select(i == j, pair(real(z), 0.0), select(other, conjugate(z), z))
 
     factor, peak, bad = brought(given, known, element)
-    if made is not None:
-        identity(made)
+    if turns is not None:
+        identity(turns)
     tiny = 2.0 ** -(dtype.part.mantissa + 2)
 
     def both(i: Value, j: Value) -> Value:
@@ -126,8 +129,8 @@ def _eigen(dtype: DType, room: int, upper: bool, vectors: bool) -> Program:
 
             def columns(row: Value) -> None:
                 turned(known, row, i, j, cosine, sine)
-                if made is not None:
-                    turned(made, row, i, j, cosine, sine)
+                if turns is not None:
+                    turned(turns, row, i, j, cosine, sine)
 
             def rows(column: Value) -> None:
                 first, second = known.at(i, column), known.at(j, column)
@@ -153,17 +156,17 @@ def _eigen(dtype: DType, room: int, upper: bool, vectors: bool) -> Program:
         source = order.at(k).to(k.dtype)
         source = select(failed, k, source)
         values.put(select(failed, math.nan, keys.at(source) / factor), k, 0)
-        if out is not None and made is not None:
-            b.loop(0, n, lambda row: out.put(select(failed, math.nan, made.at(row, source)), row, k))
+        if out is not None and turns is not None:
+            b.loop(0, n, lambda row: out.put(select(failed, math.nan, turns.at(row, source)), row, k))
 
     b.loop(0, n, store)
-    told(b, bad)
-    return b.build()
+    info.put(bad, 0, 0)
+    return desk.built()
 
 
 def eigh(dtype: DType, x: Size, upper: bool) -> Made:
-    return _eigen(dtype, room_for(*x), upper, True), {"n": x[0]}
+    return made(_eigen(dtype, upper, True), x[0], CUBES, n=x[0])
 
 
 def eigvalsh(dtype: DType, x: Size, upper: bool) -> Made:
-    return _eigen(dtype, room_for(*x), upper, False), {"n": x[0]}
+    return made(_eigen(dtype, upper, False), x[0], CUBES, n=x[0])

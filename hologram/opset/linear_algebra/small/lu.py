@@ -7,10 +7,11 @@ from functools import lru_cache
 
 from hologram.atlas.builder import Builder, Value, absolute, log, select
 from hologram.atlas.complex_parts import imag, number, parts, polar, real
-from hologram.atlas.program import Program
 from hologram.foundation.dtypes import DType, i32, index
 from hologram.opset.linear_algebra.small.matrix import (
     At,
+    Built,
+    Desk,
     Given,
     Made,
     Own,
@@ -18,22 +19,21 @@ from hologram.opset.linear_algebra.small.matrix import (
     each,
     exchanged,
     identity,
+    made,
     read,
-    room_for,
     summed,
-    told,
     written,
 )
 
 
-def eliminated(x: Given, room: int, right: Own | None = None) -> tuple[Own, Own, Value]:
+def eliminated(x: Given, desk: Desk, right: Own | None = None) -> tuple[Own, Own, Value]:
     """The factors, with which row each was exchanged, and the first pivot, from 1 on, that is 0.
 
     The rows of `right` are exchanged likewise.
     """
     b, m, n = x.b, x.rows, x.columns
     dtype, few = x.dtype, select(m < n, m, n)
-    known, pivots = Own(b, "known", dtype, room, m, n), Own(b, "pivots_of", i32, room, few)
+    known, pivots = desk.own(dtype, m, n), desk.own(i32, few)
     each(b, m, n, lambda i, j: known.put(x.at(i, j), i, j))
 
     def column(j: Value, code: Value) -> tuple[Value]:
@@ -64,21 +64,22 @@ def eliminated(x: Given, room: int, right: Own | None = None) -> tuple[Own, Own,
 
 
 def lu(dtype: DType, x: Size) -> Made:
-    return _lu(dtype, room_for(*x)), {"m": x[0], "n": x[1]}
+    return made(_lu(dtype), max(x), m=x[0], n=x[1])
 
 
 @lru_cache(maxsize=16)
-def _lu(dtype: DType, room: int) -> Program:
+def _lu(dtype: DType) -> Built:
     b = Builder(f"atlas_small_lu_{dtype}", rank=1)
     m, n = b.scalar("m", index), b.scalar("n", index)
     few = select(m < n, m, n)
     given, factors = read(b, "x", dtype, m, n), written(b, "factors", dtype, m, n)
     pivots = written(b, "pivots", i32, few)
-    known, places, code = eliminated(given, room)
+    info, desk = written(b, "info", i32, 1), Desk(b)
+    known, places, code = eliminated(given, desk)
     each(b, m, n, lambda i, j: factors.put(known.at(i, j), i, j))
     b.loop(0, few, lambda k: pivots.put(places.at(k), k, 0))
-    told(b, code)
-    return b.build()
+    info.put(code, 0, 0)
+    return desk.built()
 
 
 def substituted(factors: Own, x: Own, out: Given) -> None:
@@ -103,37 +104,40 @@ def substituted(factors: Own, x: Own, out: Given) -> None:
 
 
 def solve(dtype: DType, a: Size, b: Size) -> Made:
-    return _solve(dtype, room_for(*a, *b)), {"n": a[0], "columns": b[1]}
+    return made(_solve(dtype), max(*a, *b), n=a[0], columns=b[1])
 
 
 @lru_cache(maxsize=16)
-def _solve(dtype: DType, room: int) -> Program:
+def _solve(dtype: DType) -> Built:
     b = Builder(f"atlas_small_solve_{dtype}", rank=1)
     n, columns = b.scalar("n", index), b.scalar("columns", index)
     given, right = read(b, "a", dtype, n, n), read(b, "b", dtype, n, columns)
-    out, x = written(b, "x", dtype, n, columns), Own(b, "own", dtype, room, n, columns)
+    out = written(b, "x", dtype, n, columns)
+    info, desk = written(b, "info", i32, 1), Desk(b)
+    x = desk.own(dtype, n, columns)
     each(b, n, columns, lambda i, j: x.put(right.at(i, j), i, j))
-    known, _, code = eliminated(given, room, x)
+    known, _, code = eliminated(given, desk, x)
     substituted(known, x, out)
-    told(b, code)
-    return b.build()
+    info.put(code, 0, 0)
+    return desk.built()
 
 
 def inverse(dtype: DType, x: Size) -> Made:
-    return _inverse(dtype, room_for(*x)), {"n": x[0]}
+    return made(_inverse(dtype), x[0], n=x[0])
 
 
 @lru_cache(maxsize=16)
-def _inverse(dtype: DType, room: int) -> Program:
+def _inverse(dtype: DType) -> Built:
     b = Builder(f"atlas_small_inverse_{dtype}", rank=1)
     n = b.scalar("n", index)
     given, out = read(b, "x", dtype, n, n), written(b, "inverse", dtype, n, n)
-    own = Own(b, "own", dtype, room, n, n)
+    info, desk = written(b, "info", i32, 1), Desk(b)
+    own = desk.own(dtype, n, n)
     identity(own)
-    known, _, code = eliminated(given, room, own)
+    known, _, code = eliminated(given, desk, own)
     substituted(known, own, out)
-    told(b, code)
-    return b.build()
+    info.put(code, 0, 0)
+    return desk.built()
 
 
 def _signed(z: Value) -> tuple[Value, Value]:
@@ -168,22 +172,23 @@ def multiplied(
 
 
 @lru_cache(maxsize=32)
-def _diagonal(dtype: DType, room: int, logarithm: bool) -> Program:
+def _diagonal(dtype: DType, logarithm: bool) -> Built:
     b = Builder(f"atlas_small_{'slogdet' if logarithm else 'determinant'}_{dtype}", rank=1)
     n = b.scalar("n", index)
     given = read(b, "x", dtype, n, n)
     kinds = {"sign": dtype, "logarithm": dtype.part} if logarithm else {"determinant": dtype}
     results = [written(b, name, kind, 1) for name, kind in kinds.items()]
-    known, pivots, _ = eliminated(given, room)
-    made = multiplied(b, n, lambda k: known.at(k, k), lambda k: pivots.at(k) == k.to(i32), dtype, logarithm)
-    for out, value in zip(results, made, strict=True):
+    desk = Desk(b)
+    known, pivots, _ = eliminated(given, desk)
+    found = multiplied(b, n, lambda k: known.at(k, k), lambda k: pivots.at(k) == k.to(i32), dtype, logarithm)
+    for out, value in zip(results, found, strict=True):
         out.put(value, 0, 0)
-    return b.build()
+    return desk.built()
 
 
 def determinant(dtype: DType, x: Size) -> Made:
-    return _diagonal(dtype, room_for(*x), False), {"n": x[0]}
+    return made(_diagonal(dtype, False), x[0], n=x[0])
 
 
 def slogdet(dtype: DType, x: Size) -> Made:
-    return _diagonal(dtype, room_for(*x), True), {"n": x[0]}
+    return made(_diagonal(dtype, True), x[0], n=x[0])

@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from hologram.atlas.builder import Builder, Value, absolute, select
 from hologram.atlas.complex_parts import imag, number, parts, plus, real
-from hologram.atlas.program import Access, Program
+from hologram.atlas.program import Access, BufferParameter, Program
 from hologram.foundation.dtypes import DType, i32, index
+from hologram.foundation.frozen import frozen
 
 MOST = 16  # rows and columns
 FEW = 8  # rows and columns of matrices that need not be many
 MANY = 32  # matrices from which on larger ones are taken by a lane each
-ROOM = 6144  # bytes of three matrices in a lane's own memory; WGSL promises 8 KiB of it
-
-Made = tuple[Program, dict[str, int]]  # a program, and the sizes that its launch is told
 
 At = Value | int
 Size = tuple[int, int]
 
 
-def fits(dtype: DType, batch: int, sizes: Sequence[int]) -> bool:
+def fits(batch: int, sizes: Sequence[int]) -> bool:
     """Whether a lane takes a matrix of these sizes."""
-    most = max(sizes)
-    if not 0 < most <= (MOST if batch >= MANY else FEW) or min(sizes) == 0:
-        return False
-    return 3 * room_for(most) ** 2 * dtype.itemsize <= ROOM
+    return min(sizes) > 0 and max(sizes) <= (MOST if batch >= MANY else FEW)
 
 
 class Given:
@@ -54,37 +49,73 @@ def written(b: Builder, name: str, dtype: DType, rows: At, columns: At = 1) -> G
     return Given(b, name, dtype, rows, columns, Access.WRITE)
 
 
-def told(b: Builder, code: Value) -> None:
-    """Writes a lane's code to the last buffer, `info`."""
-    b.store(b.buffer("info", i32, Access.WRITE), b.coordinate(0), code)
-
-
 class Own:
-    """A matrix in the lane's own memory, which has room for so many rows and columns; or a list, of one column."""
+    """A matrix of the lane's own in a desk's memory; or a list, of one column."""
 
-    def __init__(self, b: Builder, name: str, dtype: DType, room: int, rows: At, columns: At = 1) -> None:
-        self.b, self.dtype, self.rows, self.columns = b, dtype, rows, columns
-        self._stride = 1 if isinstance(columns, int) and columns == 1 else room
-        names = (f"{name}_real", f"{name}_imag") if dtype.is_complex else (name,)
-        self._arrays = [b.local(part, dtype.part, room * self._stride) for part in names]
+    def __init__(self, desk: Desk, dtype: DType, rows: At, columns: At) -> None:
+        self.b, self.dtype, self.rows, self.columns = desk.b, dtype, rows, columns
+        self._size, self._lanes = desk.size, desk.b.extent(0)
+        self._buffer, number = desk.taken(dtype)
+        self._first = self._size * number
 
     def _place(self, row: At, column: At) -> Value:
-        place = row * self._stride + column
-        return place if isinstance(place, Value) else self.b.constant(place, index)
+        return ((self._first + row) * self._size + column) * self._lanes + self.b.coordinate(0)
 
     def at(self, row: At, column: At = 0) -> Value:
-        place = self._place(row, column)
-        return number([self.b.local_load(array, place) for array in self._arrays])
+        return self.b.load(self._buffer, self._place(row, column))
 
     def put(self, value: Value, row: At, column: At = 0) -> None:
-        place = self._place(row, column)
-        for array, part in zip(self._arrays, parts(value), strict=True):
-            self.b.local_store(array, place, part)
+        self.b.store(self._buffer, self._place(row, column), value)
 
 
-def room_for(*sizes: int) -> int:
-    """Rows and columns that a lane has room for: a power of two, so that few programs serve all sizes."""
-    return 1 << (max(*sizes, 2) - 1).bit_length()
+class Desk:
+    """Scratch memory for matrices of up to `size` rows and columns, element by element side by side for all lanes.
+
+    Not arrays of a lane: drivers make ladders of choices of those where places are computed, and take minutes.
+    """
+
+    def __init__(self, b: Builder) -> None:
+        self.b, self.size = b, b.scalar("size", index)
+        self._buffers: dict[DType, BufferParameter] = {}
+        self._counts: dict[DType, int] = {}
+
+    def own(self, dtype: DType, rows: At, columns: At = 1) -> Own:
+        return Own(self, dtype, rows, columns)
+
+    def taken(self, dtype: DType) -> tuple[BufferParameter, int]:
+        """The buffer of a dtype, and which of its matrices is the next."""
+        if dtype not in self._buffers:
+            self._buffers[dtype] = self.b.buffer(f"own_{dtype}", dtype, Access.READ_WRITE)
+        number = self._counts.get(dtype, 0)
+        self._counts[dtype] = number + 1
+        return self._buffers[dtype], number
+
+    def built(self) -> Built:
+        """The program, and how many matrices of which dtype its desk has."""
+        return self.b.build(), tuple(self._counts.items())
+
+
+Built = tuple[Program, tuple[tuple[DType, int], ...]]
+
+
+@frozen
+class Made:
+    """A program of a lane for each matrix, its sizes, and of what dtypes it has how many numbers of its own a lane.
+
+    `turns` are those that all loops of a lane may take together.
+    """
+
+    program: Program
+    numbers: Mapping[str, int]
+    scratch: tuple[tuple[DType, int], ...]
+    turns: int
+
+
+def made(built: Built, size: int, cubes: int = 6, **numbers: int) -> Made:
+    """For matrices of up to so many rows and columns; loops take `cubes` size^3 turns at most."""
+    program, counts = built
+    scratch = tuple((d, n * size * size) for d, n in counts)
+    return Made(program, {"size": size, **numbers}, scratch, cubes * size**3)
 
 
 def each(b: Builder, rows: At, columns: At, body: Callable[[Value, Value], None]) -> None:

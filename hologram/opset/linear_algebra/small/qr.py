@@ -6,18 +6,19 @@ from functools import lru_cache
 
 from hologram.atlas.builder import Builder, Value, absolute, select, sqrt
 from hologram.atlas.complex_parts import conjugate, imag, pair, parts, real
-from hologram.atlas.program import Program
 from hologram.foundation.dtypes import DType, index
 from hologram.opset.linear_algebra.small.matrix import (
+    Built,
+    Desk,
     Made,
     Own,
     Size,
     brought,
     each,
     identity,
+    made,
     over,
     read,
-    room_for,
     scaled,
     square,
     summed,
@@ -71,29 +72,30 @@ def turned(v: Own, tau: Value, j: Value, x: Own, column: Value) -> None:
 
 def qr(dtype: DType, x: Size, complete: bool) -> Made:
     m, n = x
-    return _qr(dtype, room_for(m, n)), {"m": m, "n": n, "width": m if complete else min(x)}
+    return made(_qr(dtype), max(x), m=m, n=n, width=m if complete else min(x))
 
 
 @lru_cache(maxsize=16)
-def _qr(dtype: DType, room: int) -> Program:
+def _qr(dtype: DType) -> Built:
     b = Builder(f"atlas_small_qr_{dtype}", rank=1)
     m, n, width = (b.scalar(name, index) for name in ("m", "n", "width"))
     few = select(m < n, m, n)
     given = read(b, "x", dtype, m, n)
     q, r = written(b, "q", dtype, m, width), written(b, "r", dtype, width, n)
-    known, taus = Own(b, "known", dtype, room, m, n), Own(b, "taus", dtype, room, few)
-    made = Own(b, "made", dtype, room, m, width)
+    desk = Desk(b)
+    known, taus = desk.own(dtype, m, n), desk.own(dtype, few)
+    out = desk.own(dtype, m, width)
     factor, _, _ = brought(given, known, given.at)
     smallest = 2.0 ** -(100 if dtype.part.bits == 32 else 900)
     b.loop(0, few, lambda j: _reflected(known, taus, j, smallest))
     none = b.constant(0.0, dtype)
     each(b, width, n, lambda i, j: r.put(select(j < i, none, over(known.at(i, j), factor)), i, j))
-    identity(made)
+    identity(out)
 
     def back(step: Value) -> None:
         j = few - 1 - step
-        b.loop(j, width, lambda k: turned(known, taus.at(j), j, made, k))
+        b.loop(j, width, lambda k: turned(known, taus.at(j), j, out, k))
 
     b.loop(0, few, back)
-    each(b, m, width, lambda i, j: q.put(made.at(i, j), i, j))
-    return b.build()
+    each(b, m, width, lambda i, j: q.put(out.at(i, j), i, j))
+    return desk.built()

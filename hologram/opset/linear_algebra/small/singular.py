@@ -12,22 +12,23 @@ from functools import lru_cache
 
 from hologram.atlas.builder import Builder, Value, select, sqrt
 from hologram.atlas.complex_parts import conjugate, polar
-from hologram.atlas.program import Program
 from hologram.foundation.dtypes import DType, i32, index
-from hologram.opset.linear_algebra.small.jacobi import ranked, rotation, swept, turned
+from hologram.opset.linear_algebra.small.jacobi import CUBES, ranked, rotation, swept, turned
 from hologram.opset.linear_algebra.small.matrix import (
+    Built,
+    Desk,
+    Given,
     Made,
     Own,
     Size,
     brought,
     identity,
+    made,
     over,
     read,
-    room_for,
     scaled,
     square,
     summed,
-    told,
     written,
 )
 
@@ -40,19 +41,19 @@ class _Rotated:
     They are columns of the adjoint of x (m, n) where it is `wide`, has more columns than rows.
     """
 
-    def __init__(self, b: Builder, dtype: DType, room: int, wide: bool, vectors: bool) -> None:
-        m, n = b.scalar("m", index), b.scalar("n", index)
-        self.dtype, self.room, self.rows, self.columns = dtype, room, n if wide else m, m if wide else n
-        given = read(b, "x", dtype, m, n)
-        self.known = known = Own(b, "known", dtype, room, self.rows, self.columns)
-        self.keys = Own(b, "keys", dtype.part, room, self.columns)
-        self.order = Own(b, "order", i32, room, self.columns)
-        self.made = made = Own(b, "made", dtype, room, self.columns, self.columns) if vectors else None
+    def __init__(self, given: Given, desk: Desk, wide: bool, vectors: bool) -> None:
+        b, dtype = given.b, given.dtype
+        m, n = given.rows, given.columns
+        self.desk, self.dtype, self.rows, self.columns = desk, dtype, n if wide else m, m if wide else n
+        self.known = known = desk.own(dtype, self.rows, self.columns)
+        self.keys = desk.own(dtype.part, self.columns)
+        self.order = desk.own(i32, self.columns)
+        self.turns = turns = desk.own(dtype, self.columns, self.columns) if vectors else None
         self.factor, peak, self.bad = brought(
             given, known, (lambda i, j: conjugate(given.at(j, i))) if wide else given.at
         )
-        if made is not None:
-            identity(made)
+        if turns is not None:
+            identity(turns)
         tiny = 2.0 ** -(dtype.part.mantissa + 2)
         floor = (peak * tiny) * (peak * tiny)
         none = b.constant(0.0, dtype.part)
@@ -74,8 +75,8 @@ class _Rotated:
             def rotate() -> None:
                 cosine, sine, _ = rotation(low, high, across)
                 b.loop(0, self.rows, lambda row: turned(known, row, i, j, cosine, sine))
-                if made is not None:
-                    b.loop(0, self.columns, lambda row: turned(made, row, i, j, cosine, sine))
+                if turns is not None:
+                    b.loop(0, self.columns, lambda row: turned(turns, row, i, j, cosine, sine))
 
             b.if_(matters, rotate, lambda: None)
             return matters.to(i32)
@@ -100,7 +101,7 @@ class _Rotated:
 def _outer(b: Builder, found: _Rotated, count: Value) -> Own:
     """So many orthonormal vectors, the columns over their norms first."""
     rows, dtype = found.rows, found.dtype
-    far = Own(b, "far", dtype, found.room, rows, count)
+    far = found.desk.own(dtype, rows, count)
     none, zero = b.constant(0.0, dtype.part), b.constant(0.0, dtype)
 
     def vector(k: Value) -> None:
@@ -133,40 +134,40 @@ def _outer(b: Builder, found: _Rotated, count: Value) -> Own:
     return far
 
 
-def _numbers(x: Size) -> dict[str, int]:
-    return {"m": x[0], "n": x[1]}
-
-
 def svdvals(dtype: DType, x: Size) -> Made:
-    return _svdvals(dtype, room_for(*x), x[0] < x[1]), _numbers(x)
+    return made(_svdvals(dtype, x[0] < x[1]), max(x), CUBES, m=x[0], n=x[1])
 
 
 @lru_cache(maxsize=32)
-def _svdvals(dtype: DType, room: int, wide: bool) -> Program:
+def _svdvals(dtype: DType, wide: bool) -> Built:
     b = Builder(f"atlas_small_svdvals_{dtype}", rank=1)
-    found = _Rotated(b, dtype, room, wide, False)
-    s = written(b, "s", dtype.part, found.columns)
+    m, n = b.scalar("m", index), b.scalar("n", index)
+    given, s = read(b, "x", dtype, m, n), written(b, "s", dtype.part, m if wide else n)
+    info, desk = written(b, "info", i32, 1), Desk(b)
+    found = _Rotated(given, desk, wide, False)
     b.loop(
         0, found.columns, lambda k: s.put(found.checked(found.keys.at(found.source(k)) / found.factor), k, 0)
     )
-    told(b, found.bad)
-    return b.build()
+    info.put(found.bad, 0, 0)
+    return desk.built()
 
 
 def svd(dtype: DType, x: Size, full: bool) -> Made:
-    return _svd(dtype, room_for(*x), x[0] < x[1], full), _numbers(x)
+    return made(_svd(dtype, x[0] < x[1], full), max(x), CUBES, m=x[0], n=x[1])
 
 
 @lru_cache(maxsize=32)
-def _svd(dtype: DType, room: int, wide: bool, full: bool) -> Program:
+def _svd(dtype: DType, wide: bool, full: bool) -> Built:
     b = Builder(f"atlas_small_svd_{dtype}", rank=1)
-    found = _Rotated(b, dtype, room, wide, True)
-    long, few = found.rows, found.columns
+    m, n = b.scalar("m", index), b.scalar("n", index)
+    few, long = (m, n) if wide else (n, m)
     count = long if full else few  # of the vectors that are columns over norms
-    (m, n), (left, right) = ((few, long), (few, count)) if wide else ((long, few), (count, few))
-    u, s = written(b, "u", dtype, m, left), written(b, "s", dtype.part, few)
-    vh = written(b, "vh", dtype, right, n)
-    far, near = _outer(b, found, count), found.made
+    given = read(b, "x", dtype, m, n)
+    u, s = written(b, "u", dtype, m, few if wide else count), written(b, "s", dtype.part, few)
+    vh = written(b, "vh", dtype, count if wide else few, n)
+    info, desk = written(b, "info", i32, 1), Desk(b)
+    found = _Rotated(given, desk, wide, True)
+    far, near = _outer(b, found, count), found.turns
     assert near is not None
 
     def to_u(x: Own, source: Value, k: Value) -> None:
@@ -182,5 +183,5 @@ def _svd(dtype: DType, room: int, wide: bool, full: bool) -> Program:
 
     b.loop(0, few, store)
     b.loop(0, count, lambda k: (to_vh if wide else to_u)(far, k, k))
-    told(b, found.bad)
-    return b.build()
+    info.put(found.bad, 0, 0)
+    return desk.built()
