@@ -77,7 +77,7 @@ class Limits:
     serial_workgroups: bool = False  # one core runs the threads of a workgroup one after the other
     # One launch cannot read one part of a buffer and write another unless its kernel is compiled for that.
     tracks_whole_buffers: bool = False
-    # What of foundation.conduct.CONDUCT its arithmetic does not keep; asked of the driver where a standard leaves it open.
+    # What of foundation.conduct.CONDUCT its arithmetic does not keep: the driver is asked what its standard leaves open.
     shortfalls: tuple[str, ...] = ()
     exact_division: bool = True  # quotients and square roots are correctly rounded
     fused_multiply_add: bool = True  # with one rounding
