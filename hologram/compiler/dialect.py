@@ -13,6 +13,7 @@ from dataclasses import field
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, ScalarParameter
 from hologram.foundation import dtypes
+from hologram.foundation.conduct import CONDUCT
 from hologram.foundation.dtypes import DType, Number
 from hologram.foundation.frozen import frozen
 
@@ -139,6 +140,8 @@ class Dialect:
     helpers: Mapping[tuple[object, DType], str] = field(default_factory=dict)
     # {0}: a float that the driver shall not rearrange with its neighbours; see reassociation.py. Helper: "hidden".
     hidden: Mapping[DType, str] = field(default_factory=dict)
+    # What of CONDUCT its drivers do not keep.
+    shortfalls: frozenset[str] = frozenset(CONDUCT)
     # The compiler computes with literals itself, and refuses what it cannot: 0 / 0, a shift past the width, abs of f64.
     folds: bool = False
     # Several elements share a word of memory, so a store needs atomics.

@@ -53,7 +53,7 @@ class Emitter(Body):
         self.lines: list[str] = []
         self.helpers: dict[tuple[object, DType, str], None] = {}  # in the order of first use
         self.depth = 0
-        self.fragile = fragile(program) if dialect.hidden else frozenset()
+        self.fragile = fragile(program, dialect.shortfalls) if dialect.hidden else frozenset()
         self.guard = ""  # a condition under which effects on memory happen
 
     # Text.

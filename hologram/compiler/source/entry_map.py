@@ -50,7 +50,7 @@ def _scalar(emitter: Emitter, schedule: Schedule) -> None:
     emitter.lines += opening
     emitter.depth = 1
     emitter.let("lanes", dtypes.index, lanes(emitter, program.rank))
-    if program.shared:
+    if program.shared and "cleared" in emitter.dialect.shortfalls:
         _zeroes(emitter, schedule)
     here = f"group * {emitter.number(schedule.workgroup)} + thread_index"
     if program.opcodes & MEETINGS:
