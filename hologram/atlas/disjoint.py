@@ -12,8 +12,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
-from hologram.atlas.opcodes import LOOPS, NOWHERE, Opcode
+from hologram.atlas.opcodes import LOOPS, NOWHERE, PURE, WRITES, Opcode
 from hologram.atlas.program import Block, Instruction, Program
+from hologram.atlas.ssa import named
 from hologram.foundation import dtypes
 from hologram.foundation.frozen import frozen
 
@@ -96,6 +97,7 @@ class Reading:
         self.sums: dict[int, Sum | None] = {}
         self.ranges: dict[Variable, int] = {}
         self.stores: list[Store] = []
+        self.changed = named(program, WRITES)
         self.conditions: dict[int, Held] = {}
         self.parts: dict[Variable, tuple[Variable, ...]] = {}  # of a variable that stands for a sum of others
         self.cut: dict[Variable, set[int]] = {}  # by what a variable was divided
@@ -150,9 +152,15 @@ class Reading:
         if found is not None and found.terms and i.type is not dtypes.index:  # integers wrap
             low, high = self.bounds(found)
             found = found if i.type.is_integer and i.type.lowest <= low <= high <= i.type.highest else None
-        if found is None and i.operands and all(x is not None and not x.terms for x in given):
-            return Sum(alike={i.result: 1})  # of what all lanes have alike
+        if found is None and self._passes_on(i) and all(x is not None and not x.terms for x in given):
+            return Sum(alike={i.result: 1})
         return found
+
+    def _passes_on(self, i: Instruction) -> bool:
+        """Whether all lanes have a result alike if they have the operands so: what none of them changes."""
+        if i.opcode is O.LOAD:
+            return i.attribute not in self.changed
+        return i.opcode in PURE and bool(i.operands)
 
     def _condition(self, i: Instruction, given: Sequence[Sum | None]) -> None:
         if i.opcode is O.AND:
