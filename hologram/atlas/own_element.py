@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from hologram.atlas.builder import Builder, Value
-from hologram.atlas.disjoint import Held, Reading
+from hologram.atlas.derivatives.disjoint import Held, Reading
 from hologram.atlas.opcodes import EFFECTS, LOCAL_ACCESSES, LOOPS, POSITIONS, Opcode
 from hologram.atlas.program import Block, Instruction, Program
 from hologram.atlas.rewrite import write_into
