@@ -77,10 +77,14 @@ def times(device: str, dtype: str, _: Path | None) -> dict[str, float]:
 
 
 def loading(device: str, dtype: str, folder: Path | None) -> dict[str, float]:
-    """MB that loading takes at most, beyond what the process has before."""
+    """MB that loading takes at most, beyond what the process has before, once each weight was read.
+
+    Until then PyTorch's weights are a file that is mapped, and take no memory at all.
+    """
     (torch.zeros(1 << 20, device=device) + 1).sum().item()
     before = memory("VmRSS")
     own = LlamaForCausalLM.from_pretrained(str(folder), device_map=device, dtype=getattr(torch, dtype))
+    assert all(weight.sum().isfinite() for weight in own.parameters())
     peak = memory("VmHWM") - before
     size = sum(weight.nbytes for weight in own.parameters())
     return {"peak_mb": peak / 1e6, "weights_mb": size / 1e6}

@@ -17,6 +17,8 @@ from hologram.machine.device import Device
 from hologram.machine.limits import ALIGNMENT
 
 _COARSE_BELOW = 1 << 20
+LARGE = 4 << 20  # bytes of a block that a host gets back
+SPARE = 8  # the part of what ever was in use that may wait in such blocks
 PARTS = 8  # at least, that a chunk which blocks share is cut into
 PLACE_BITS = 40  # of a place: below the number of a memory, where the device has no addresses
 _T = TypeVar("_T")
@@ -183,9 +185,7 @@ class Pool(BlockPool):
         self._limit = device.limits.max_buffer_bytes
         self.on_release: list[Callable[[Block], None]] = []
         self._free_lists: dict[int, list[Block]] = {}  # by size; a free list is never replaced by another
-        self.foreign: list[
-            Block
-        ] = []  # adopted blocks that were given back: `release_foreign` lets go of them
+        self.foreign: list[Block] = []  # adopted ones that were given back, for `release_foreign`
         # Blocks that others were lent, and the queues that may use them still; see `take_back`.
         self.returned: deque[tuple[Block, list[Any]]] = deque()
         self._leaving: deque[tuple[Block, Chunk | None]] = deque()  # no longer ours, not yet the device's
@@ -219,6 +219,8 @@ class Pool(BlockPool):
             pass
         self.release_foreign()
         size = min(size_class(nbytes), self._limit)
+        if size >= LARGE and self.device.limits.host_resident:
+            self._trim(size)
         if size * PARTS > self.device.shared_bytes:
             return self._divide(self._allocate(size), size, free_list)
         with self.lock:
@@ -231,6 +233,16 @@ class Pool(BlockPool):
         with self.lock:
             self._cut = chunk
             return self._divide(chunk, size, free_list)
+
+    def _trim(self, size: int) -> None:
+        """Hands cached large blocks back, where too many would wait for their own size beside `size` new bytes."""
+        needed = max(self.peak, self.issued_bytes + size)
+        with self.lock:
+            for nbytes in sorted(self._free_lists, reverse=True):
+                if nbytes < LARGE or self._reserved + size <= needed + needed // SPARE:
+                    break
+                self._clear(self._free_lists[nbytes])
+        self._hand_back()
 
     def adopt(self, memory: Any, nbytes: int) -> Block:
         """A block over memory that the device has wrapped round foreign bytes; released when it is given back."""
