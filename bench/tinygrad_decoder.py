@@ -11,8 +11,8 @@ from pathlib import Path
 from types import ModuleType
 
 sys.path.insert(0, str(Path(__file__).parent))
-import contenders.with_tinygrad  # noqa: E402, F401  (chooses the device, before tinygrad is imported)
-from tinygrad import nn  # noqa: E402
+import contenders.with_tinygrad  # noqa: F401  (chooses the device, before tinygrad is imported)
+from tinygrad import nn
 
 # Its wheel lacks the module of kernels for AMD's GPUs, which its decoder imports whatever the device is.
 kernels = ModuleType("tinygrad.llm.kernels.amd")

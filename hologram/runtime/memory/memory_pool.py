@@ -18,11 +18,9 @@ from hologram.machine.limits import ALIGNMENT
 
 _COARSE_BELOW = 1 << 20
 LARGE = 4 << 20  # bytes of a block that a host gets back
-SPARE = 8  # the part of what ever was in use that may wait in such blocks
 PARTS = 8  # at least, that a chunk which blocks share is cut into
 PLACE_BITS = 40  # of a place: below the number of a memory, where the device has no addresses
 _T = TypeVar("_T")
-
 _tokens, _numbers = itertools.count(1), itertools.count(1)
 
 
@@ -213,10 +211,8 @@ class Pool(BlockPool):
         if self.foreign or self.returned:
             self.release_foreign()
         free_list = self.free_list(nbytes)
-        try:
+        with suppress(IndexError):
             return self.issue(free_list.pop())
-        except IndexError:
-            pass
         self.release_foreign()
         size = min(size_class(nbytes), self._limit)
         if size >= LARGE and self.device.limits.host_resident:
@@ -235,13 +231,12 @@ class Pool(BlockPool):
             return self._divide(chunk, size, free_list)
 
     def _trim(self, size: int) -> None:
-        """Hands cached large blocks back, where too many would wait for their own size beside `size` new bytes."""
-        needed = max(self.peak, self.issued_bytes + size)
+        """Hands large cached blocks back where, with `size` more, an eighth beyond what was ever in use would wait."""
+        most = (max(self.peak, self.issued_bytes + size) * 9 >> 3) - size
         with self.lock:
             for nbytes in sorted(self._free_lists, reverse=True):
-                if nbytes < LARGE or self._reserved + size <= needed + needed // SPARE:
-                    break
-                self._clear(self._free_lists[nbytes])
+                if nbytes >= LARGE and self._reserved > most:
+                    self._clear(self._free_lists[nbytes])
         self._hand_back()
 
     def adopt(self, memory: Any, nbytes: int) -> Block:
