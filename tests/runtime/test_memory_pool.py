@@ -9,7 +9,7 @@ import pytest
 
 from hologram.foundation.errors import OutOfMemory
 from hologram.machine.limits import ALIGNMENT
-from hologram.runtime.memory.memory_pool import LARGE, Pool, size_class
+from hologram.runtime.memory.memory_pool import Pool, size_class
 from tests.devices import MemoryDevice, MemoryExecutor
 
 
@@ -126,21 +126,3 @@ def test_ten_thousand_allocations_leave_memory_where_it_was():
     assert executor.pool.stats().reserved == before
     assert executor.pool.stats().count == 0
     assert executor.boundary.count == 0
-
-
-def test_large_blocks_of_the_host_do_not_wait_for_their_own_size_for_ever() -> None:
-    pool = Pool(MemoryDevice())
-    kept = pool.take(1 << 20)
-    pool.recycle(kept)
-    for k in range(1, 9):
-        pool.recycle(pool.take(k * LARGE))
-    stats = pool.stats()
-    assert stats.peak == 8 * LARGE
-    assert stats.reserved <= stats.peak * 9 // 8
-    assert pool.take(8 * LARGE).nbytes == 8 * LARGE
-    assert pool.take(1 << 20) is kept  # small ones stay
-    again = [pool.take(8 * LARGE), pool.take(8 * LARGE)]
-    assert pool.stats().reserved == 24 * LARGE + kept.nbytes
-    for block in again:
-        pool.recycle(block)
-    assert pool.take(8 * LARGE) in again  # of its own size

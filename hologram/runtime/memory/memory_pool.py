@@ -17,10 +17,10 @@ from hologram.machine.device import Device
 from hologram.machine.limits import ALIGNMENT
 
 _COARSE_BELOW = 1 << 20
-LARGE = 4 << 20  # bytes of a block that a host gets back
 PARTS = 8  # at least, that a chunk which blocks share is cut into
 PLACE_BITS = 40  # of a place: below the number of a memory, where the device has no addresses
 _T = TypeVar("_T")
+
 _tokens, _numbers = itertools.count(1), itertools.count(1)
 
 
@@ -60,6 +60,13 @@ class BlockPool:
         """Who was given blocks, and may still hold them."""
         holders = [block.holder() for block in tuple(self._blocks.values()) if block.holder is not None]
         return [holder for holder in holders if holder is not None]
+
+    def blocks(self) -> list[tuple[Block, bool]]:
+        """Every block, and whether it is out; other threads take and give meanwhile."""
+        blocks = tuple(self._blocks.values())
+        free_lists = {id(block.free_list): block.free_list for block in blocks}
+        waiting = {block.token for free_list in free_lists.values() for block in tuple(free_list)}
+        return [(block, block.token not in waiting) for block in blocks]
 
     def close(self) -> None:
         """Frees what holds blocks, then reclaims everything; memory under a live view goes with the view."""
@@ -183,7 +190,9 @@ class Pool(BlockPool):
         self._limit = device.limits.max_buffer_bytes
         self.on_release: list[Callable[[Block], None]] = []
         self._free_lists: dict[int, list[Block]] = {}  # by size; a free list is never replaced by another
-        self.foreign: list[Block] = []  # adopted ones that were given back, for `release_foreign`
+        self.foreign: list[
+            Block
+        ] = []  # adopted blocks that were given back: `release_foreign` lets go of them
         # Blocks that others were lent, and the queues that may use them still; see `take_back`.
         self.returned: deque[tuple[Block, list[Any]]] = deque()
         self._leaving: deque[tuple[Block, Chunk | None]] = deque()  # no longer ours, not yet the device's
@@ -211,12 +220,12 @@ class Pool(BlockPool):
         if self.foreign or self.returned:
             self.release_foreign()
         free_list = self.free_list(nbytes)
-        with suppress(IndexError):
+        try:
             return self.issue(free_list.pop())
+        except IndexError:
+            pass
         self.release_foreign()
         size = min(size_class(nbytes), self._limit)
-        if size >= LARGE and self.device.limits.host_resident:
-            self._trim(size)
         if size * PARTS > self.device.shared_bytes:
             return self._divide(self._allocate(size), size, free_list)
         with self.lock:
@@ -229,15 +238,6 @@ class Pool(BlockPool):
         with self.lock:
             self._cut = chunk
             return self._divide(chunk, size, free_list)
-
-    def _trim(self, size: int) -> None:
-        """Hands large cached blocks back where, with `size` more, an eighth beyond what was ever in use would wait."""
-        most = (max(self.peak, self.issued_bytes + size) * 9 >> 3) - size
-        with self.lock:
-            for nbytes in sorted(self._free_lists, reverse=True):
-                if nbytes >= LARGE and self._reserved > most:
-                    self._clear(self._free_lists[nbytes])
-        self._hand_back()
 
     def adopt(self, memory: Any, nbytes: int) -> Block:
         """A block over memory that the device has wrapped round foreign bytes; released when it is given back."""
