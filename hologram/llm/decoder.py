@@ -287,12 +287,14 @@ def mixture(a: Architecture, x: Tensor, w: Block) -> Tensor:
     shares, chosen = hg.topk(hg.softmax(product(x, w["router"]), dim=-1), a.experts_used)
     if a.shares_sum_to_one:
         shares = shares / hg.sum(shares, axis=-1, keepdims=True)
-    gate_up, (down,) = w["gate_up_experts"], w["down_experts"]
-    rows = x.unsqueeze(1)
-    if len(gate_up) == 1 and isinstance(gate_up[0], Packed) and not a.gelu:
-        y = gate_up[0].experts(rows, chosen, a.experts, activation="silu", gated=True)
-    else:
-        y = gate(a, *(sent(part, rows, chosen, a.experts) for part in halves(gate_up)))
+    (first, *second), (down,), rows = w["gate_up_experts"], w["down_experts"], x.unsqueeze(1)
+    if not second and isinstance(first, Packed) and not a.gelu:
+        y = first.experts(rows, chosen, a.experts, activation="silu", gated=True)
+    elif second:
+        y = gate(a, *(sent(part, rows, chosen, a.experts) for part in (first, *second)))
+    else:  # what gates open are as many experts more
+        both = sent(first, rows, hg.concat([chosen, chosen + a.experts], axis=1), 2 * a.experts)
+        y = gate(a, both[:, : a.experts_used], both[:, a.experts_used :])
     y = hg.sum(sent(down, y, chosen, a.experts) * shares.unsqueeze(-1), axis=1)
     if "shared_gate" in w:
         shared = gated(a, x, w["gate_up_shexp"], w["down_shexp"])
@@ -311,15 +313,3 @@ def sent(matrix: Any, x: Tensor, chosen: Tensor, experts: int) -> Tensor:
     for expert in range(experts):
         y = hg.where((chosen == expert).unsqueeze(-1), hg.linear(x, matrices[expert]), y)
     return y
-
-
-def halves(gate_up: Matrix) -> Matrix:
-    """Gates and what they open, apart."""
-    if len(gate_up) == 2:
-        return gate_up
-    (both,) = gate_up
-    middle = both.shape[0] // 2
-    if isinstance(both, Packed):
-        parts = ({n: p[own] for n, p in both.planes.items()} for own in (slice(middle), slice(middle, None)))
-        return tuple(Packed(both.format, both.columns, planes) for planes in parts)
-    return both[:middle], both[middle:]

@@ -27,23 +27,7 @@ SCALARS = dict(enumerate(("<B", "<b", "<H", "<h", "<I", "<i", "<f"))) | {10: "<Q
 FLAG, STRING, ARRAY = 7, 8, 9
 # Of tensors: the kinds that are read, by the number that stands for each.
 PLAIN: dict[str, DType] = {"F32": f32, "F16": f16, "BF16": bf16}
-NUMBERS = {
-    0: "F32",
-    1: "F16",
-    2: "Q4_0",
-    3: "Q4_1",
-    6: "Q5_0",
-    7: "Q5_1",
-    8: "Q8_0",
-    10: "Q2_K",
-    11: "Q3_K",
-    12: "Q4_K",
-    13: "Q5_K",
-    14: "Q6_K",
-    20: "IQ4_NL",
-    30: "BF16",
-    39: "MXFP4",
-}
+NUMBERS = {0: "F32", 1: "F16", 30: "BF16"} | {kind.number: name for name, kind in KINDS.items()}
 AXES, ALIGNMENT = 4, 32
 NEEDED: Any = object()  # stands for the default of what must be there
 LEAST_KEY, LEAST_TENSOR = 8 + 4 + 1, 8 + 4 + 4 + 8  # bytes that one takes in the file

@@ -21,8 +21,9 @@ _AT_ONCE = 1 << 21  # weights that are repacked together: their codes take a byt
 
 @frozen
 class Kind:
-    """Blocks of a kind: weights and bytes of each, and what takes them apart."""
+    """Blocks of a kind: its number in files, weights and bytes of each, and what takes them apart."""
 
+    number: int
     size: int
     nbytes: int
     parts: Callable[[np.ndarray], Parts]
@@ -110,18 +111,18 @@ def _mxfp4(b: np.ndarray) -> Parts:
 
 
 KINDS: dict[str, Kind] = {
-    "Q8_0": Kind(32, 34, _q8_0),
-    "Q4_0": Kind(32, 18, _q4_0),
-    "Q4_1": Kind(32, 20, _q4_1),
-    "Q5_0": Kind(32, 22, _q5_0),
-    "Q5_1": Kind(32, 24, _q5_1),
-    "Q2_K": Kind(256, 84, _q2_k),
-    "Q3_K": Kind(256, 110, _q3_k),
-    "Q4_K": Kind(256, 144, _q4_k),
-    "Q5_K": Kind(256, 176, _q5_k),
-    "Q6_K": Kind(256, 210, _q6_k),
-    "IQ4_NL": Kind(32, 18, _q4_0),
-    "MXFP4": Kind(32, 17, _mxfp4),
+    "Q8_0": Kind(8, 32, 34, _q8_0),
+    "Q4_0": Kind(2, 32, 18, _q4_0),
+    "Q4_1": Kind(3, 32, 20, _q4_1),
+    "Q5_0": Kind(6, 32, 22, _q5_0),
+    "Q5_1": Kind(7, 32, 24, _q5_1),
+    "Q2_K": Kind(10, 256, 84, _q2_k),
+    "Q3_K": Kind(11, 256, 110, _q3_k),
+    "Q4_K": Kind(12, 256, 144, _q4_k),
+    "Q5_K": Kind(13, 256, 176, _q5_k),
+    "Q6_K": Kind(14, 256, 210, _q6_k),
+    "IQ4_NL": Kind(20, 32, 18, _q4_0),
+    "MXFP4": Kind(39, 32, 17, _mxfp4),
 }
 
 
