@@ -70,13 +70,14 @@ class Limits:
     own_attention: bool = False  # code of the backend's own attends by few queries to many keys
     # Code of the backend's own multiplies few rows with packed weights as they lie, and makes these floats.
     own_packed: bool = False
-    factors: tuple[
-        str, ...
-    ] = ()  # hand-written kernels that take matrices apart: a library's, on the host's memory
+    # Hand-written kernels that take matrices apart: a library's, on the host's memory.
+    factors: tuple[str, ...] = ()
     packed_rows: int = 0  # up to which that is quicker than products with these floats
     serial_workgroups: bool = False  # one core runs the threads of a workgroup one after the other
     # One launch cannot read one part of a buffer and write another unless its kernel is compiled for that.
     tracks_whole_buffers: bool = False
+    # What of foundation.conduct.CONDUCT its arithmetic does not keep: drivers are asked where standards leave it open.
+    shortfalls: tuple[str, ...] = ()
     exact_division: bool = True  # quotients and square roots are correctly rounded
     fused_multiply_add: bool = True  # with one rounding
     # Dtypes that hand-written kernels can use as they lie in memory; plans convert others first.
@@ -107,9 +108,13 @@ class Limits:
         """That all loops of one thread may take together; 0: as many as they like.
 
         llvmpipe ends each of them, without a word, once they took 65,535: Mesa's LP_MAX_TGSI_LOOP_ITERATIONS, which
-        nothing changes. Seen with 22.3; may go when a loop of 70,000 rounds gives what it should.
+        nothing changes. Seen with 22.3; 26 has no such limit.
         """
-        return 65_000 if self.software else 0
+        return 0 if self.keeps("loops") else 65_000
+
+    def keeps(self, word: str) -> bool:
+        """Whether its arithmetic keeps what a word of foundation.conduct.CONDUCT says."""
+        return word not in self.shortfalls
 
     @cached_property
     def text(self) -> str:
