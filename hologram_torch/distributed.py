@@ -205,7 +205,8 @@ def _kernel(collective: Any, writes: bool) -> Callable[..., Any]:
 
 def register() -> None:
     """Has the operators run so on the device; where PyTorch was built without torch.distributed there are none."""
-    dist.ProcessGroup._get_backend = _backend
+    groups: Any = dist.ProcessGroup
+    groups._get_backend = _backend
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Warning only once for all operators", UserWarning)
         for collective, writes in COLLECTIVES.items():
