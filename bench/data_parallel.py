@@ -3,7 +3,7 @@
     python bench/data_parallel.py --layers 4 --width 256
 
 Each process has one thread. Turns of both devices alternate, since other programs disturb both alike; figures are
-medians over all turns but the first two. `staged` is how many bytes went to the host for collectives, in gradients.
+medians over all turns but the first two.
 """
 
 from __future__ import annotations
@@ -80,8 +80,9 @@ def main() -> None:
     parser.add_argument("--bucket", type=float, default=None, help="bucket_cap_mb; PyTorch's own by default")
     parser.add_argument("--backend", default="cpu", help="HOLOGRAM_BACKEND")
     parser.add_argument("--compile", action="store_true", help="torch.compile on both")
+    started: Any = torch.multiprocessing
     with tempfile.TemporaryDirectory() as folder:
-        torch.multiprocessing.spawn(work, args=(parser.parse_args(), str(Path(folder))), nprocs=2)
+        started.spawn(work, args=(parser.parse_args(), str(Path(folder))), nprocs=2)
 
 
 if __name__ == "__main__":

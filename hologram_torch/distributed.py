@@ -51,6 +51,13 @@ COLLECTIVES = {
     c10d.scatter_: True,
     c10d.send: False,
 }
+# Their tensors are one memory, of any shape; gloo wants the same of both.
+FLAT = (
+    c10d._allgather_base_,
+    c10d._reduce_scatter_base_,
+    c10d.allgather_into_tensor_coalesced_,
+    c10d.reduce_scatter_tensor_coalesced_,
+)
 _operations: Any = dist.ReduceOp.RedOpType
 AVERAGE = int(_operations.AVG)
 
@@ -149,7 +156,8 @@ def _kernel(collective: Any, writes: bool) -> Callable[..., Any]:
                 return x
             if id(x) not in staged:
                 staged[id(x)] = (x, x.detach().cpu().contiguous())
-            return staged[id(x)][1]
+            here = staged[id(x)][1]
+            return here.view(-1) if collective in FLAT else here
 
         group = dist.ProcessGroup.unbox(given[group_at])
         _backend(group, HOST)
@@ -197,7 +205,8 @@ def _kernel(collective: Any, writes: bool) -> Callable[..., Any]:
 
 def register() -> None:
     """Has the operators run so on the device; where PyTorch was built without torch.distributed there are none."""
-    dist.ProcessGroup._get_backend = _backend
+    groups: Any = dist.ProcessGroup
+    groups._get_backend = _backend
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Warning only once for all operators", UserWarning)
         for collective, writes in COLLECTIVES.items():

@@ -86,10 +86,31 @@ class Adapted:
         return spec
 
 
+class Executing(ModuleSpec):
+    """Of a module that is being executed; importlib writes here when it was, and then it is adapted."""
+
+    @property
+    def _initializing(self) -> bool:
+        return self.__dict__["_initializing"]
+
+    @_initializing.setter
+    def _initializing(self, lasts: bool) -> None:
+        self.__dict__["_initializing"] = lasts
+        if not lasts:
+            self.__class__ = ModuleSpec  # type: ignore[assignment]
+            if self.name in sys.modules:  # not where it failed
+                adapt(sys.modules[self.name])
+
+
 def settle() -> None:
-    """Adapts what is imported already, and all else when it is."""
+    """Adapts what is imported already, or being imported: libraries import torch. All else is when it is."""
     finders: Any = sys.meta_path
     finders.insert(0, Adapted())
     for name in ADAPTERS:
-        if name in sys.modules:
+        if name not in sys.modules:
+            continue
+        spec: Any = sys.modules[name].__spec__
+        if getattr(spec, "_initializing", False):
+            spec.__class__ = Executing
+        else:
             adapt(sys.modules[name])

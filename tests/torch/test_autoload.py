@@ -88,6 +88,14 @@ def test_importing_torch_is_enough() -> None:
     }
 
 
+def test_a_library_that_imports_torch_is_adapted_once_it_is_there() -> None:
+    """The device is found while accelerate.accelerator is still being executed."""
+    pytest.importorskip("accelerate")
+    first = "import accelerate; print(accelerate.Accelerator().device)"
+    program = f"import warnings; warnings.simplefilter('error', RuntimeWarning); {first}"
+    assert said(program, HOLOGRAM_BACKEND="cpu").split() == ["hologram:0"]
+
+
 def test_it_costs_little_and_can_be_turned_off() -> None:
     costs = []
     for _ in range(3):

@@ -182,6 +182,10 @@ def collectives(device: torch.device) -> None:
         check([x], [wanted] * 4)
     dist.all_gather(parts := none(), own())
     check(parts, one, two)
+    dist.all_gather_into_tensor(
+        both := own().repeat(2), own().reshape(1, 2, 2)
+    )  # shapes are the caller's own
+    check([both], one + two)
     dist.reduce_scatter(part := own(), [own(), own(0.0)])
     check([part], three if rank == 0 else [0.0] * 4)
     dist.broadcast(x := own(), 1)
