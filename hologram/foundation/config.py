@@ -19,7 +19,14 @@ else:
 
 T = TypeVar("T")
 PRECISIONS = ("highest", "high")  # of products of f32
-FEATURES = ("float16", "float64", "int64", "subgroups", "immediates")  # that an adapter may lack
+FEATURES = (
+    "float16",
+    "float64",
+    "int64",
+    "subgroups",
+    "immediates",
+    "float_atomics",
+)  # that an adapter may lack
 
 
 @frozen

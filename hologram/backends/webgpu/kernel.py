@@ -40,6 +40,7 @@ class KernelContext:
     pipelines: Pipelines
     limits: Limits
     max_immediate_bytes: int
+    float_atomics: bool  # f32 in buffers can be added to in one instruction
     unfinished: Unfinished
 
 
@@ -86,8 +87,9 @@ class Form:
         most = kernel_context.max_immediate_bytes
         self.immediates = isinstance(kernel, Program) and _words(kernel) * 4 <= most
         dialect = wgsl(
-            limits.dtypes, limits.emulated_dtypes, immediates=self.immediates, read_write=read_write
-        )
+            limits.dtypes, limits.emulated_dtypes, immediates=self.immediates, read_write=read_write,
+            float_atomics=kernel_context.float_atomics,
+        )  # fmt: skip
         self.generator = generator(kernel, dialect, limits, FOLDER)
         self._compiled: dict[Variant, Compiled] = {}
 
