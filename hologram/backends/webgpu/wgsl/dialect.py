@@ -371,7 +371,8 @@ def wgsl(
         folds=True,
         read_write=read_write,
         prelude=replace(PRELUDE, epilogue=partial(_epilogue, types)),
-        options=f"immediates {immediates}, read_write {read_write}, float atomics {float_atomics}, emulated {sorted(d.name for d in emulated)}",
+        options=f"immediates {immediates}, read_write {read_write}, float atomics {float_atomics}, "
+        f"emulated {sorted(d.name for d in emulated)}",
         checks_bounds=True,
     )
     if float_atomics:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hologram.atlas.opcodes import ATOMICS, STRUCTURED, Opcode
+from hologram.atlas.opcodes import ATOMICS, EFFECTS, LOOPS, STRUCTURED, Opcode
 from hologram.atlas.program import Instruction, Program
 from hologram.atlas.ssa import deep, definitions
 
@@ -48,6 +48,10 @@ class Threads:
 
     def go_together(self, loop: Instruction) -> bool:
         """Whether a loop goes around the threads."""
+        if loop.opcode is O.WHILE:
+            return not any(
+                i.opcode in EFFECTS or i.opcode in LOOPS for i in deep(loop.blocks[0].instructions)
+            )
         if loop.opcode is not O.LOOP or not all(map(self.alike, loop.operands[:3])):
             return False
         body = loop.blocks[0].instructions
