@@ -1,4 +1,4 @@
-"""How maps run that loop, ask about their border, or add to many places: the form that is chosen, and what it computes."""
+"""How maps run that loop, ask about their border, or add to many places: what form they take, and what they compute."""
 
 # pyright: reportInvalidTypeForm=false
 
