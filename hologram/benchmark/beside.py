@@ -173,7 +173,7 @@ def measured(run: Run, rows: Sequence[Row], own: bool, given: argparse.Namespace
                 progress.advance(task)
             for row in rows:
                 progress.update(task, description=f"{row.work} {row.label}")
-                if row.work in PROGRAMS:
+                if row.program:
                     who = given.who.split(",") if given.who else ()
                     results.append(run.program(row, who, steps, turn_seconds))
                 else:
