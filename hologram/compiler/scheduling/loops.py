@@ -33,6 +33,7 @@ VECTOR_BYTES = 64  # of the widest vectors, to which streamed results are aligne
 COLUMN_TILE = 1024  # outputs that are accumulated side by side, at most
 WORKGROUP = 256  # threads that meet, where a program does not say
 _ADDITIONS = 2  # to an element of each copy, from which on copies of a buffer are better than atomics
+_TOGETHER = 64  # lanes in a run, from which on some of them go through a loop together
 _TURNS = 16  # of a loop in a program whose threads meet: it goes over what they share, so it is seldom short
 
 
@@ -234,7 +235,7 @@ def schedule(
             scratch = -(-threads * copied * program.buffer(name).dtype.itemsize // 8)
             each = max(1024, -(-copied // threads))
             return Schedule(variant, (threads, copied), (1, each), copied, scratch)
-        if known.together and order:
+        if known.together and order and grid[order[-1]] >= _TOGETHER:
             return Schedule(Variant("together", order, (), constants, guarded), (lanes,), (size,))
         form = "stream" if streams(known.streamed, accesses, extents, guarded) else "map"
         return Schedule(Variant(form, order, (), constants, guarded), (lanes,), (size,))

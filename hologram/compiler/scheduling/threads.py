@@ -67,9 +67,10 @@ class Threads:
         return i.opcode not in STRUCTURED or self.go_together(i) or i.opcode is O.IF
 
     def _gains(self, loop: Instruction) -> bool:
-        """Whether vectors of threads are better than those of turns, which cannot be where a float is carried."""
-        carried = loop.blocks[0].argument_types[1:]
-        return bool(carried) or self._rough(loop, None) < self._rough(loop, loop.blocks[0].arguments[0])
+        """Whether vectors of threads are better than those of turns, which there seldom are where values are carried."""
+        return len(loop.blocks[0].arguments) > 1 or self._rough(loop, None) < self._rough(
+            loop, loop.blocks[0].arguments[0]
+        )
 
     def _rough(self, loop: Instruction, along: int | None) -> int:
         """Accesses that neighbours make at places that are neither the same nor side by side."""
