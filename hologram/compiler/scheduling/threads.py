@@ -67,7 +67,7 @@ class Threads:
         return i.opcode not in STRUCTURED or self.go_together(i) or i.opcode is O.IF
 
     def _gains(self, loop: Instruction) -> bool:
-        """Whether vectors of threads are better than those of turns, which there seldom are where values are carried."""
+        """Whether vectors of threads are better than those of turns, which there seldom are where it carries values."""
         return len(loop.blocks[0].arguments) > 1 or self._rough(loop, None) < self._rough(
             loop, loop.blocks[0].arguments[0]
         )
