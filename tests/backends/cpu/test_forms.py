@@ -151,3 +151,16 @@ def test_one_memory_in_two_places_is_added_to_as_it_is(executor: Any) -> None:
 
     twice[4000](x, at, both, both)
     assert both.to_numpy().sum() == 8000
+
+
+def test_operations_that_wrap_around(executor: hg.Executor) -> None:
+    """They are large enough for an inside of their own."""
+    array = RNG.random((500, 700), np.float32)
+    x = executor.tensor(array)
+    for found, want in (
+        (hg.roll(x, (3, -5), (0, 1)), np.roll(array, (3, -5), (0, 1))),
+        (hg.pad(x, ((2, 3), (4, 1)), mode="wrap"), np.pad(array, ((2, 3), (4, 1)), mode="wrap")),
+        (hg.concat([x, x[:, :9]], axis=1), np.concatenate([array, array[:, :9]], axis=1)),
+        (hg.triu(x, 3), np.triu(array, 3)),
+    ):
+        assert np.array_equal(found.to_numpy(), want)
