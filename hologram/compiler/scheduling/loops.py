@@ -32,7 +32,9 @@ _SLICE_NS = 3_000  # and no slice is made shorter
 VECTOR_BYTES = 64  # of the widest vectors, to which streamed results are aligned
 COLUMN_TILE = 1024  # outputs that are accumulated side by side, at most
 WORKGROUP = 256  # threads that meet, where a program does not say
-_ADDITIONS = 2  # to an element of each copy, from which on copies of a buffer are better than atomics
+# From which on copies of a buffer are better than atomics: so many additions, and as many to an element of each copy.
+_ADDITIONS, _ADDITIONS_EACH = 4096, 2
+_COPIED_BYTES = 64 << 20  # at most
 _TOGETHER = 64  # lanes in a run, from which on some of them go through a loop together
 _TURNS = 16  # of a loop in a program whose threads meet: it goes over what they share, so it is seldom short
 
@@ -266,9 +268,11 @@ def _copied(
 ) -> int:
     """Elements of the buffer that each thread has a copy of; 0: there are fewer additions than copies have elements."""
     name, count = known.scattered
-    if not count or lanes * count < _ADDITIONS * threads * lengths[name]:
+    if lanes * count < max(_ADDITIONS, _ADDITIONS_EACH * threads * lengths.get(name, 0)):
         return 0
     address, nbytes, _ = next(e for e in extents if e[2].name == name)
+    if threads * nbytes > _COPIED_BYTES:
+        return 0
     apart = not any(a < address + nbytes and address < a + n for a, n, p in extents if p.name != name)
     return lengths[name] if apart else 0
 

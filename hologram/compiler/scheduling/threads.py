@@ -14,7 +14,7 @@ from hologram.atlas.program import Instruction, Program
 from hologram.atlas.ssa import deep, definitions
 
 O = Opcode
-_ALIKE = frozenset({O.CONSTANT, O.SCALAR, O.EXTENT, O.WORKGROUP})
+_ALIKE = frozenset({O.CONSTANT, O.SCALAR, O.EXTENT})
 _PASSES = frozenset({O.ADD, O.SUB, O.MUL, O.DIV, O.REM, O.MIN, O.MAX, O.NEG, O.CONVERT, O.MAD})
 _MEMORY = frozenset({O.LOAD, O.STORE, O.SHARED_LOAD, O.SHARED_STORE})
 _LOCAL = frozenset({O.LOCAL_LOAD, O.LOCAL_STORE})
@@ -24,16 +24,21 @@ _FAR = 1 << 20  # a step that is no number of elements known here
 class Threads:
     """What the threads of a program's workgroups do alike."""
 
-    def __init__(self, made: Mapping[int, Instruction], counters: frozenset[int]) -> None:
+    def __init__(self, made: Mapping[int, Instruction], counters: frozenset[int], meets: bool) -> None:
         self.made = made
         self.counters = counters
+        # Of threads that never meet, those side by side may be of two workgroups.
+        self.same = _ALIKE | {O.WORKGROUP} if meets else _ALIKE
         self._alike: dict[int, bool] = {}
 
     @staticmethod
     def of(program: Program) -> Threads:
         everything = tuple(program.body.walk())
         loops = (i for i in everything if i.opcode is O.LOOP)
-        return Threads(definitions(everything), frozenset(i.blocks[0].arguments[0] for i in loops))
+        counters = frozenset(i.blocks[0].arguments[0] for i in loops)
+        return Threads(
+            definitions(everything), counters, bool(program.shared) or O.BARRIER in program.opcodes
+        )
 
     def alike(self, value: int) -> bool:
         """Whether a value is the same for all threads, in loops that they go through together."""
@@ -42,7 +47,7 @@ class Threads:
             self._alike[value] = (
                 value in self.counters
                 if i is None
-                else i.opcode in _ALIKE or (i.opcode in _PASSES and all(map(self.alike, i.operands)))
+                else i.opcode in self.same or (i.opcode in _PASSES and all(map(self.alike, i.operands)))
             )
         return self._alike[value]
 
@@ -91,7 +96,7 @@ class Threads:
             return 0 if value in self.counters else _FAR
         if i.opcode in (O.THREAD, O.COORDINATE, O.LANE):
             return int(along is None)
-        if i.opcode in _ALIKE:
+        if i.opcode in self.same:
             return 0
         steps = [self._step(v, along) for v in i.operands]
         if not any(steps):

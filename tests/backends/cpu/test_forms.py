@@ -164,3 +164,17 @@ def test_operations_that_wrap_around(executor: hg.Executor) -> None:
         (hg.triu(x, 3), np.triu(array, 3)),
     ):
         assert np.array_equal(found.to_numpy(), want)
+
+
+@hg.kernel(workgroup=24)
+def by_workgroup(out: hg.Array[hg.f32]):
+    total = 0.0
+    for k in range(hg.workgroup_index()):
+        total += k + 1.0
+    out[hg.index()] = total
+
+
+def test_neighbours_of_two_workgroups_do_not_loop_alike(executor: hg.Executor) -> None:
+    out, group = executor.empty(1000), np.arange(1000) // 24
+    by_workgroup[1000](out)
+    assert np.array_equal(out.to_numpy(), group * (group + 1) / 2)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Program
 from hologram.atlas.ssa import definitions
 from hologram.backends.cpu.llvm.arguments import open_frame
@@ -43,28 +42,16 @@ def together_body(w: Writer, program: Program, variant: Variant) -> None:
     frame = open_frame(w, program, variant)
     pieces = cut(program.body.instructions, Threads.of(program))
     kept = crossing(pieces)
-    anywhere = definitions(
-        i for i in program.body.walk() if i.opcode in ANYWHERE or i.opcode is Opcode.EXTENT
-    )
+    anywhere = definitions(i for i in program.body.walk() if i.opcode in ANYWHERE)
     local = {a.name: w.alloca(memory_type(a.dtype), a.size * SIDE_BY_SIDE) for a in program.local}
     axis, arrays = variant.order[-1], dict[int, str]()
 
     def run(outer: dict[int, str], start: str, stop: str) -> None:
         def some(first: str, _: list[str], count: str = str(SIDE_BY_SIDE)) -> list[str]:
             group = _Neighbours(
-                w,
-                frame,
-                "0",
-                first,
-                count,
-                SIDE_BY_SIDE,
-                anywhere,
-                kept,
-                arrays,
-                locals=local,
-                outer=outer,
-                axis=axis,
-            )
+                w, frame, "0", first, count, SIDE_BY_SIDE, anywhere, kept, arrays,
+                locals=local, outer=outer, axis=axis,
+            )  # fmt: skip
             group.begin()
             group.run(pieces)
             return []
