@@ -73,9 +73,8 @@ class Threads:
 
     def _gains(self, loop: Instruction) -> bool:
         """Whether vectors of threads are better than those of turns, which there seldom are where it carries values."""
-        return len(loop.blocks[0].arguments) > 1 or self._rough(loop, None) < self._rough(
-            loop, loop.blocks[0].arguments[0]
-        )
+        counter, *carried = loop.blocks[0].arguments
+        return bool(carried) or self._rough(loop, None) < self._rough(loop, counter)
 
     def _rough(self, loop: Instruction, along: int | None) -> int:
         """Accesses that neighbours make at places that are neither the same nor side by side."""
