@@ -4,7 +4,7 @@ Loops over rows, bodies, particles are shared out by prange. Numba's CPU has no 
 one place, each has an array of its own.
 """
 
-# pyright: reportMissingImports=false
+# pyright: reportMissingImports=false, reportCallIssue=false
 
 from __future__ import annotations
 

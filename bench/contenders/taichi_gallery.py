@@ -1,7 +1,8 @@
 """The gallery of kernels in Taichi, over ndarrays: what a call does, and what came of it, by the work's name."""
 
 # pyright: reportMissingImports=false, reportGeneralTypeIssues=false, reportInvalidTypeForm=false
-# pyright: reportOptionalMemberAccess=false
+# pyright: reportOptionalMemberAccess=false, reportFunctionMemberAccess=false, reportArgumentType=false
+# pyright: reportCallIssue=false, reportIndexIssue=false, reportOperatorIssue=false, reportAttributeAccessIssue=false
 
 # Annotations are read by Taichi when a kernel is made: they must not become strings.
 from itertools import pairwise

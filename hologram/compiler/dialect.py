@@ -133,10 +133,10 @@ class Dialect:
     while_: str = "while ({condition}) {{"  # opens a scope
     array: str = "{type} {name}[{size}] = {{}};"  # of a lane, zeros
     # Functions that a template calls, by what needs them. With {buffer} to fill in, once a buffer: ("load" | "atomic
-    # load" | "vector load" | "store", dtype) and (an atomic opcode, dtype). As they are: (opcode, dtype of the last
-    # operand), ((CONVERT | BITCAST, source), target), ("vector", dtype) for vectors in memory, ("loop", dtype),
-    # ("hidden", dtype), and ("literal", dtype) for infinities, NaN and -0.0. Paragraphs (between blank lines) are
-    # written once.
+    # load" | "vector load" | "store", dtype) and (an atomic opcode, or "shared" and one, dtype). As they are: (opcode,
+    # dtype of the last operand), ((CONVERT | BITCAST, source), target), ("vector", dtype) for vectors in memory,
+    # ("loop", dtype), ("hidden", dtype), and ("literal", dtype) for infinities, NaN and -0.0. Paragraphs (between blank
+    # lines) are written once.
     helpers: Mapping[tuple[object, DType], str] = field(default_factory=dict)
     # {0}: a float that the driver shall not rearrange with its neighbours; see reassociation.py. Helper: "hidden".
     hidden: Mapping[DType, str] = field(default_factory=dict)

@@ -24,11 +24,11 @@ from hologram.frontend.jit.number import TracedNumber
 from hologram.frontend.kernel_arguments import check_host, checked_argument, counted, renumbered
 from hologram.frontend.transforms.forward import Forward
 from hologram.kernels import python_form
+from hologram.kernels import shapes as kernel_shapes
 from hologram.kernels.bounds import WORDS, refusal
 from hologram.kernels.compiling import Compiled, Parameter, compiled, parameters_of, settled
 from hologram.kernels.grid import lanes
 from hologram.kernels.prints import FIRST, ROOM, lines
-from hologram.kernels.shapes import like_the_grid
 from hologram.kernels.source import read
 from hologram.machine.layout import Layout
 from hologram.machine.plan import Given, Plan, Step
@@ -299,7 +299,9 @@ class Launcher:
             apart = not any(overlaps(a, b) for k, a in enumerate(views) for b in views[:k])
             plan = recognition.chosen(step, [v.size for v in views], engine.target, apart)
         if plan.steps == (step,):
-            plan = Plan((self._like_the_grid(step, made, given),))
+            shapes = [getattr(x, "shape", ()) for x in given]
+            program, kept = kernel_shapes.specialised(made, shapes, self.grid, self.kernel.shaped)
+            plan = Plan((replace(step, kernel=program, scalars=tuple(scalars[k] for k in kept)),))
         layouts = [x.layout.placed(engine._alignment)[0] if isinstance(x, View) else None for x in given]
         values = tuple(k for k, x in enumerate(given) if type(x) in (bool, float) and k not in floats)
         plan = renumbered(plan, made.buffers, len(given))
@@ -311,25 +313,6 @@ class Launcher:
                 first = engine.structures.keep(known, structure)
             known = (first, *[cache_key(given[k]) for k in values])
         return structure if known is None else engine.structures.keep(known, structure)
-
-    def _like_the_grid(self, step: Step, made: Compiled, given: Sequence[Any]) -> Step:
-        """The launch without lengths that are the grid's."""
-        if made.workgroup is not None:
-            return step
-        rank, names = len(self.grid), [s.name for s in made.program.scalars]
-        lengths = {
-            name: axis
-            for name, (argument, axis) in zip(names, made.scalars, strict=True)
-            if argument is not None and axis is not None
-            if len(given[argument].shape) == rank and given[argument].shape[axis] == self.grid[axis]
-        }
-        if not lengths:
-            return step
-        known = self.kernel.shaped.get((rank, *lengths))
-        if known is None:
-            known = self.kernel.shaped.setdefault((rank, *lengths), like_the_grid(made.program, lengths))
-        scalars = tuple(x for name, x in zip(names, step.scalars, strict=True) if name not in lengths)
-        return replace(step, kernel=known, scalars=scalars)
 
     def _scalar(self, given: Sequence[Any], argument: int | None, axis: int | None) -> Any:
         """What a scalar of the program is: a size of the grid, the length of an axis, or an argument."""

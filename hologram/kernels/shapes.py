@@ -5,7 +5,7 @@ Generators read and write such elements four at a time, and bytes without atomic
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hologram.atlas.builder import Builder, Value
@@ -13,8 +13,33 @@ from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Instruction, Program
 from hologram.atlas.rewrite import Parameters, rewrite
 from hologram.foundation.dtypes import index
+from hologram.kernels.compiling import Compiled
 
 O = Opcode
+
+
+def specialised(
+    made: Compiled,
+    shapes: Sequence[tuple[int, ...]],
+    grid: tuple[int, ...],
+    known: dict[tuple[Any, ...], Program],
+) -> tuple[Program, list[int]]:
+    """A kernel's program for arguments of these shapes, kept among those that are known; which scalars it still has."""
+    program = made.program
+    numbers = [*range(len(program.scalars))]
+    if made.workgroup is not None:
+        return program, numbers
+    lengths = {
+        scalar.name: axis
+        for scalar, (argument, axis) in zip(program.scalars, made.scalars, strict=True)
+        if argument is not None and axis is not None
+        if len(shapes[argument]) == len(grid) and shapes[argument][axis] == grid[axis]
+    }
+    key = (len(grid), *lengths)
+    if lengths and key not in known:
+        known[key] = like_the_grid(program, lengths)
+    kept = [k for k in numbers if program.scalars[k].name not in lengths]
+    return (known[key] if lengths else program), kept
 
 
 def like_the_grid(program: Program, lengths: Mapping[str, int]) -> Program:

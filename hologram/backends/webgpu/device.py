@@ -46,7 +46,10 @@ class WebGPUDevice(CompilingDevice[WebGPUKernel]):
         self.transfers = Transfers(self.encoder, limits.max_buffer_bytes, mappable)
         self.pipelines = Pipelines(self.encoder)
         self.unfinished = Unfinished(self.transfers, limits.loop_turns)
-        self.kernel_context = KernelContext(self.encoder, self.pipelines, limits, immediates, self.unfinished)
+        float_atomics = "ShaderFloat32Atomic" in adapter.features
+        self.kernel_context = KernelContext(
+            self.encoder, self.pipelines, limits, immediates, float_atomics, self.unfinished
+        )
         self._closed = False
         forks.watch(self.encoder)
 

@@ -40,6 +40,7 @@ class KernelContext:
     pipelines: Pipelines
     limits: Limits
     max_immediate_bytes: int
+    float_atomics: bool  # f32 in buffers can be added to in one instruction
     unfinished: Unfinished
 
 
@@ -90,6 +91,7 @@ class Form:
             limits.emulated_dtypes,
             immediates=self.immediates,
             read_write=read_write,
+            float_atomics=kernel_context.float_atomics,
             shortfalls=frozenset(limits.shortfalls),
         )
         self.generator = generator(kernel, dialect, limits, FOLDER)

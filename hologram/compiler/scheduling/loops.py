@@ -8,7 +8,7 @@ import platform
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hologram.atlas.opcodes import ATOMICS, LOOPS, STRUCTURED, WRITES, Opcode
+from hologram.atlas.opcodes import ACCESSES, ATOMICS, LOOPS, STRUCTURED, WRITES, Opcode
 from hologram.atlas.program import Block, BufferParameter, Instruction, Program
 from hologram.atlas.ssa import deep
 from hologram.compiler.analysis.cost import instructions
@@ -16,6 +16,7 @@ from hologram.compiler.analysis.phases import may_store_early, rows
 from hologram.compiler.analysis.ranges import Lanes, Place, Range, Reference, positions_from, ranges, unproven
 from hologram.compiler.analysis.reuse import ELEMENTS
 from hologram.compiler.scheduling.interior import Interior
+from hologram.compiler.scheduling.threads import Threads
 from hologram.foundation.frozen import frozen
 from hologram.foundation.sizes import whole
 
@@ -31,6 +32,10 @@ _SLICE_NS = 3_000  # and no slice is made shorter
 VECTOR_BYTES = 64  # of the widest vectors, to which streamed results are aligned
 COLUMN_TILE = 1024  # outputs that are accumulated side by side, at most
 WORKGROUP = 256  # threads that meet, where a program does not say
+# From which on copies of a buffer are better than atomics: so many additions, and as many to an element of each copy.
+_ADDITIONS, _ADDITIONS_EACH = 4096, 2
+_COPIED_BYTES = 64 << 20  # at most
+_TOGETHER = 64  # lanes in a run, from which on some of them go through a loop together
 _TURNS = 16  # of a loop in a program whose threads meet: it goes over what they share, so it is seldom short
 
 
@@ -38,7 +43,7 @@ _TURNS = 16  # of a loop in a program whose threads meet: it goes over what they
 class Variant:
     """How a program is compiled: what a launch knows and the code depends on."""
 
-    form: str  # "map", "stream", "row", "columns", "split" or "workgroup"
+    form: str  # "map", "together", "scatter", "stream", "row", "columns", "split" or "workgroup"
     order: tuple[int, ...]  # axes that are not reduced, the innermost loop last
     reduced: tuple[int, ...]  # reduced axes likewise
     constants: tuple[tuple[str, int], ...] = ()  # index scalars that are 0 or 1: strides, mostly
@@ -47,6 +52,8 @@ class Variant:
     keep: bool = False  # costly values of a row are kept from one sweep to the next
     early: bool = False  # elements of rows are stored in the sweep that has them
     whole: bool = False  # form "workgroup": each has all of its threads
+    copied: str = ""  # form "scatter": the buffer of which each part of the lanes has a copy
+    parts: int = 1
     inside: Interior | None = None  # form "map": the lanes away from the border
 
     @property
@@ -63,7 +70,7 @@ class Schedule:
     variant: Variant
     totals: tuple[int, ...]
     slices: tuple[int, ...]
-    tile: int = 0  # "columns": outputs per tile; "split": chunks per row
+    tile: int = 0  # "columns": outputs per tile; "split": chunks per row; "scatter": elements of the buffer
     scratch: int = 0  # slots of 8 bytes
 
     @property
@@ -90,6 +97,8 @@ class Facts:
     streamed: Instruction | None  # the store that may bypass the caches
     # What the bounds of the loops within a map's lanes are computed from; None: there are none.
     bounds: tuple[Instruction, ...] | None = None
+    together: bool = False  # a loop within a map's lanes may go around them
+    scattered: tuple[str, int] = ("", 0)  # a buffer of a map to which lanes only add, and how often each does
 
 
 def facts(program: Program) -> Facts:
@@ -110,7 +119,8 @@ def facts(program: Program) -> Facts:
             else None
         )
         return Facts(
-            cost, 0.0, frozenset(), frozenset(), frozenset(), False, False, (), 0, frozenset(strides), streamed, bounds
+            cost, 0.0, frozenset(), frozenset(), frozenset(), False, False, (), 0, frozenset(strides), streamed, bounds,
+            bool(loops) and any(map(Threads.of(program).go_together, program.body.instructions)), _scattered(program),
         )  # fmt: skip
     swept = rows(program)
     uniform = [i for p in swept.phases for i in p.uniform] + list(swept.tail)
@@ -126,6 +136,18 @@ def facts(program: Program) -> Facts:
         cost - once / _UNVECTORED, once, frozenset(loads), frozenset(writes), loaded, may_store_early(program),
         splits, steps, folds, frozenset(strides), None,
     )  # fmt: skip
+
+
+def _scattered(program: Program) -> tuple[str, int]:
+    """The buffer that is added to most often, of those that are not read or written in another way."""
+    counts: dict[str, int] = {}
+    everything = tuple(program.body.walk())
+    used = {v for i in everything for v in (*i.operands, *(v for b in i.blocks for v in b.yields))}
+    for i in everything:
+        if i.opcode in ACCESSES:
+            name, adds = str(i.attribute), i.opcode is Opcode.ATOMIC_ADD and i.result not in used
+            counts[name] = counts.get(name, 0) + 1 if adds and counts.get(name) != 0 else 0
+    return max(((name, n) for name, n in counts.items()), key=lambda one: one[1], default=("", 0))
 
 
 def _meets(program: Program) -> bool:
@@ -208,6 +230,15 @@ def schedule(
                 program.body.instructions, program.types, ranges(known.bounds, launch), turns
             )
             size = _slice(lanes, each_ns, threads, 1)
+        copied = _copied(known, lengths, extents, lanes, threads) if order else 0
+        if copied:
+            name = known.scattered[0]
+            variant = Variant("scatter", order, (), constants, guarded, copied=name, parts=threads)
+            scratch = -(-threads * copied * program.buffer(name).dtype.itemsize // 8)
+            each = max(1024, -(-copied // threads))
+            return Schedule(variant, (threads, copied), (1, each), copied, scratch)
+        if known.together and order and grid[order[-1]] >= _TOGETHER:
+            return Schedule(Variant("together", order, (), constants, guarded), (lanes,), (size,))
         form = "stream" if streams(known.streamed, accesses, extents, guarded) else "map"
         return Schedule(Variant(form, order, (), constants, guarded), (lanes,), (size,))
     apart = not _overlaps(known.loads_uniformly, known.writes_along, extents)
@@ -230,6 +261,20 @@ def schedule(
     keep = len(reduced) == 1 and row <= ELEMENTS and known.folds > 0
     variant = Variant("row", order, reduced, constants, guarded, keep=keep, early=early)
     return Schedule(variant, (lanes,), (size,))
+
+
+def _copied(
+    known: Facts, lengths: Mapping[str, int], extents: Sequence[Extent], lanes: int, threads: int
+) -> int:
+    """Elements of the buffer that each thread has a copy of; 0: there are fewer additions than copies have elements."""
+    name, count = known.scattered
+    if lanes * count < max(_ADDITIONS, _ADDITIONS_EACH * threads * lengths.get(name, 0)):
+        return 0
+    address, nbytes, _ = next(e for e in extents if e[2].name == name)
+    if threads * nbytes > _COPIED_BYTES:
+        return 0
+    apart = not any(a < address + nbytes and address < a + n for a, n, p in extents if p.name != name)
+    return lengths[name] if apart else 0
 
 
 def streamed_store(program: Program) -> Instruction | None:

@@ -267,6 +267,8 @@ class Emitter(Body):
                 f"{self.program.name}: {self.dialect.name} has no {i.opcode.value} of {i.type}"
             )
         self.help(i.opcode, i.type, buffer)
+        if shared:
+            self.help(("shared", i.opcode), i.type, buffer)
         text = template.format(buffer=buffer, position=position, expected=values[0], value=values[-1])
         if not self.guard:
             return self._define(i, text)

@@ -60,9 +60,43 @@ class Frame:
     memory: Mapping[str, str]  # pointers of buffers and shared arrays
     scalars: Mapping[str, str]
     extents: Mapping[int, str]
+    alone: frozenset[str] = frozenset()  # memory that no other thread sees, which needs no atomics
 
 
 Position = Callable[[Opcode, int], str]
+
+
+def atomic_add(w: Writer, d: DType, address: str, value: str) -> str:
+    """Adds to an element, and gives what it was."""
+    if d.is_integer:
+        return w(f"atomicrmw add ptr {address}, {memory_type(d)} {value} seq_cst, align {d.itemsize}")
+    return _compare_and_swap(w, O.ATOMIC_ADD, d, address, value)
+
+
+def _compare_and_swap(w: Writer, opcode: Opcode, d: DType, address: str, value: str) -> str:
+    t, bits = memory_type(d), f"i{max(d.bits, 8)}"
+    first = w(f"load atomic {bits}, ptr {address} monotonic, align {d.itemsize}")
+    before, again, done = w.block, w.label("again"), w.label("done")
+    w.jump(again)
+    w.place(again)
+    seen, actual = w.name(), w.name()
+    slot = len(w.lines)
+    w.lines.append("")
+    old = from_memory(w, seen if t == bits else w(f"bitcast {bits} {seen} to {t}"), d)
+    updated = (
+        value
+        if opcode is O.ATOMIC_EXCHANGE
+        else spell(w, O(opcode.value.removeprefix("atomic_")), d, old, value)
+    )
+    stored = to_memory(w, updated, d)
+    stored = stored if t == bits else w(f"bitcast {t} {stored} to {bits}")
+    pair = w(f"cmpxchg ptr {address}, {bits} {seen}, {bits} {stored} seq_cst seq_cst, align {d.itemsize}")
+    w.do(f"{actual} = extractvalue {{ {bits}, i1 }} {pair}, 0")
+    last = w.block
+    w.branch(w(f"extractvalue {{ {bits}, i1 }} {pair}, 1"), done, again)
+    w.lines[slot] = f"  {seen} = phi {bits} [ {first}, %{before} ], [ {actual}, %{last} ]"
+    w.place(done)
+    return old
 
 
 class Lane(Body):
@@ -141,11 +175,11 @@ class Lane(Body):
     def atomic(self, i: Instruction, position: str, *values: str) -> str:
         """LLVM's own for integers, a compare-and-swap loop around the operation for the rest.
 
-        Shared memory is one core's, whose threads run one after the other: there, no atomics are needed.
+        Memory that one core alone sees, such as a workgroup's, needs neither.
         """
         w, d = self.w, i.type
         t = memory_type(d)
-        if any(i.attribute == array.name for array in self.program.shared):
+        if i.attribute in self.frame.alone:
             return self._alone(i, position, *values)
         address = w.element(self.frame.memory[str(i.attribute)], t, position)
         align, value = d.itemsize, values[-1]
@@ -156,11 +190,13 @@ class Lane(Body):
             return from_memory(
                 w, w(f"atomicrmw xchg ptr {address}, {t} {to_memory(w, value, d)} seq_cst, align {align}"), d
             )
+        if i.opcode is O.ATOMIC_ADD:
+            return atomic_add(w, d, address, value)
         if d.is_integer:
             unsigned = "u" if not d.is_signed and i.opcode in (O.ATOMIC_MIN, O.ATOMIC_MAX) else ""
             operation = unsigned + i.opcode.value.removeprefix("atomic_")
             return w(f"atomicrmw {operation} ptr {address}, {t} {value} seq_cst, align {align}")
-        return self._compare_and_swap(i, d, address, value)
+        return _compare_and_swap(w, i.opcode, d, address, value)
 
     def _alone(self, i: Instruction, position: str, *values: str) -> str:
         w, d = self.w, i.type
@@ -172,32 +208,6 @@ class Lane(Body):
         elif i.opcode is not O.ATOMIC_EXCHANGE:
             value = spell(w, O(i.opcode.value.removeprefix("atomic_")), d, old, value)
         w.do(f"store {memory_type(d)} {to_memory(w, value, d)}, {place}")
-        return old
-
-    def _compare_and_swap(self, i: Instruction, d: DType, address: str, value: str) -> str:
-        w, bits = self.w, f"i{max(d.bits, 8)}"
-        t = memory_type(d)
-        first = w(f"load atomic {bits}, ptr {address} monotonic, align {d.itemsize}")
-        before, again, done = w.block, w.label("again"), w.label("done")
-        w.jump(again)
-        w.place(again)
-        seen, actual = w.name(), w.name()
-        slot = len(w.lines)
-        w.lines.append("")
-        old = from_memory(w, seen if t == bits else w(f"bitcast {bits} {seen} to {t}"), d)
-        updated = (
-            value
-            if i.opcode is O.ATOMIC_EXCHANGE
-            else spell(w, O(i.opcode.value.removeprefix("atomic_")), d, old, value)
-        )
-        stored = to_memory(w, updated, d)
-        stored = stored if t == bits else w(f"bitcast {t} {stored} to {bits}")
-        pair = w(f"cmpxchg ptr {address}, {bits} {seen}, {bits} {stored} seq_cst seq_cst, align {d.itemsize}")
-        w.do(f"{actual} = extractvalue {{ {bits}, i1 }} {pair}, 0")
-        last = w.block
-        w.branch(w(f"extractvalue {{ {bits}, i1 }} {pair}, 1"), done, again)
-        w.lines[slot] = f"  {seen} = phi {bits} [ {first}, %{before} ], [ {actual}, %{last} ]"
-        w.place(done)
         return old
 
     # Structure.

@@ -13,7 +13,9 @@ from hologram.atlas.program import Program
 from hologram.backends.cpu.llvm.columns import column_body
 from hologram.backends.cpu.llvm.loops import map_body, row_body
 from hologram.backends.cpu.llvm.nontemporal import stream_body
+from hologram.backends.cpu.llvm.scatter import joined_body, own_body
 from hologram.backends.cpu.llvm.split import phase_body, tail_body
+from hologram.backends.cpu.llvm.together import together_body
 from hologram.backends.cpu.llvm.workgroups import workgroup_body
 from hologram.backends.cpu.llvm.writer import Writer
 from hologram.compiler.analysis.phases import rows
@@ -40,6 +42,13 @@ def module(program: Program, variant: Variant, width: int) -> tuple[str, tuple[s
 def _bodies(program: Program, variant: Variant) -> list[tuple[str, Callable[[Writer], None]]]:
     if variant.form == "map":
         return [("all", lambda w: map_body(w, program, variant))]
+    if variant.form == "together":
+        return [("all", lambda w: together_body(w, program, variant))]
+    if variant.form == "scatter":
+        return [
+            ("own", lambda w: own_body(w, program, variant)),
+            ("joined", lambda w: joined_body(w, program, variant)),
+        ]
     if variant.form == "stream":
         return [("all", lambda w: stream_body(w, program, variant))]
     if variant.form == "workgroup":

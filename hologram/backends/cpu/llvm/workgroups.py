@@ -17,14 +17,14 @@ from hologram.atlas.ssa import deep, definitions, enters, makes
 from hologram.backends.cpu.llvm.arguments import open_frame
 from hologram.backends.cpu.llvm.lane import Frame, Lane, Locals, zero_fill
 from hologram.backends.cpu.llvm.loops import GROUP, decompose, positions
-from hologram.backends.cpu.llvm.threads import Threads
 from hologram.backends.cpu.llvm.writer import Writer, memory_type, register_type
 from hologram.compiler.scheduling.loops import WORKGROUP, Variant
+from hologram.compiler.scheduling.threads import Threads
 from hologram.foundation.dtypes import DType
 from hologram.foundation.frozen import frozen
 
 O = Opcode
-_ANYWHERE = POSITIONS | {O.CONSTANT, O.SCALAR}  # cheaper to compute again than to keep
+ANYWHERE = POSITIONS | {O.CONSTANT, O.SCALAR}  # cheaper to compute again than to keep
 
 
 @frozen
@@ -69,7 +69,7 @@ def cut(instructions: Sequence[Instruction], threads: Threads) -> tuple[Piece | 
 
 
 @dataclass
-class _Workgroup:
+class Workgroup:
     """Emits the pieces of one workgroup."""
 
     w: Writer
@@ -132,7 +132,7 @@ class _Workgroup:
         if value in self.uniform:
             return self.uniform[value]
         definition = self.definitions.get(value)
-        if definition is not None and definition.opcode in _ANYWHERE:
+        if definition is not None and definition.opcode in ANYWHERE:
             lane.instructions((definition,))
             return lane.values[value]
         return self.load(value, thread)
@@ -148,7 +148,7 @@ class _Workgroup:
             lane.instructions(instructions)
             for i in instructions:
                 for value in i.results:
-                    if value in self.kept and i.opcode not in _ANYWHERE:
+                    if value in self.kept and i.opcode not in ANYWHERE:
                         self.store(value, thread, lane.values[value])
             moved = [(t, lane.values[s] if s in made else self.fetch(lane, thread, s)) for t, s in moves]
             for target, register in moved:
@@ -169,7 +169,7 @@ class _Workgroup:
             elif piece.instruction.opcode is O.LOOP:
                 self._loop(piece)
             elif piece.instruction.opcode is O.WHILE:
-                self._while(piece)
+                (self._while if has_barrier(piece.instruction) else self._while_any)(piece)
             else:
                 self._if(piece)
         if moves:
@@ -215,6 +215,40 @@ class _Workgroup:
         w.looped()
         w.place(done)
 
+    def _while_any(self, whole: Whole) -> None:
+        """Runs until the last thread has ended; the others keep what they have."""
+        i, w = whole.instruction, self.w
+        (block,) = i.blocks
+        for argument, result in zip(block.arguments, i.results, strict=True):
+            self.arrays[result] = self.array(argument)
+        on, *following = block.yields
+        flag = ~on
+        self.each_thread((), list(zip((flag, *block.arguments), i.operands, strict=True)))
+        body = [x for piece in whole.bodies[0] if isinstance(piece, Piece) for x in piece.instructions]
+        needed = {*enters(body), *block.yields} - makes(body)
+
+        def turn(thread: str, now: list[str]) -> list[str]:
+            lane = self.lane(thread)
+            for value in (*needed, *block.arguments):
+                lane.values[value] = self.fetch(lane, thread, value)
+            lane.instructions(body)
+            active = self.load(flag, thread)
+            for argument, value in zip(block.arguments, following, strict=True):
+                t, old = register_type(self.dtype(argument)), lane.values[argument]
+                new = w(f"select i1 {active}, {t} {lane.values[value]}, {t} {old}")
+                self.store(argument, thread, new)
+            on_still = w(f"select i1 {active}, i1 {lane.values[on]}, i1 false")
+            self.store(flag, thread, on_still)
+            return [w(f"or i8 {now[0]}, {w(f'zext i1 {on_still} to i8')}")]
+
+        head, done = w.label("head"), w.label("done")
+        w.jump(head)
+        w.place(head)
+        (some,) = w.loop("0", self.threads, "1", [("i8", "0")], turn, lanes=True)
+        w.branch(w(f"icmp ne i8 {some}, 0"), head, done)
+        w.looped()
+        w.place(done)
+
     def _if(self, whole: Whole) -> None:
         i, w = whole.instruction, self.w
         labels, done = (w.label("then"), w.label("else")), w.label("done")
@@ -234,7 +268,7 @@ def _bytes(d: DType) -> int:
     return d.computed.itemsize
 
 
-def _crossing(pieces: Sequence[Piece | Whole]) -> frozenset[int]:
+def crossing(pieces: Sequence[Piece | Whole]) -> frozenset[int]:
     """Values that one piece makes and another reads."""
     values: set[int] = set()
     for piece in pieces:
@@ -244,7 +278,7 @@ def _crossing(pieces: Sequence[Piece | Whole]) -> frozenset[int]:
         values |= set(piece.instruction.operands)
         for block, body in zip(piece.instruction.blocks, piece.bodies, strict=True):
             ends = body[-1].instructions if body and isinstance(body[-1], Piece) else ()
-            values |= (set(block.yields) - set(definitions(ends))) | _crossing(body)
+            values |= (set(block.yields) - set(definitions(ends))) | crossing(body)
     return frozenset(values)
 
 
@@ -256,8 +290,8 @@ def workgroup_body(w: Writer, program: Program, variant: Variant) -> None:
     for axis in range(program.rank):
         lanes = w(f"mul nsw i64 {lanes}, {frame.extents[axis]}")
     pieces = cut(program.body.instructions, Threads.of(program))
-    kept = _crossing(pieces)
-    anywhere = definitions(i for i in program.body.walk() if i.opcode in _ANYWHERE)
+    kept = crossing(pieces)
+    anywhere = definitions(i for i in program.body.walk() if i.opcode in ANYWHERE)
 
     local = {a.name: w.alloca(memory_type(a.dtype), a.size * size) for a in program.local}
 
@@ -269,7 +303,7 @@ def workgroup_body(w: Writer, program: Program, variant: Variant) -> None:
             threads = w.intrinsic("llvm.smin.i64", "i64", ("i64", rest), ("i64", threads))
         for array in program.shared:
             zero_fill(w, frame.memory[array.name], array)
-        group = _Workgroup(w, frame, number, first, threads, size, anywhere, kept)
+        group = Workgroup(w, frame, number, first, threads, size, anywhere, kept)
         group.locals.update(local)
         group.begin()
         group.run(pieces)

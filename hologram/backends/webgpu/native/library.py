@@ -49,6 +49,7 @@ _WITHOUT = {
     "int64": {"ShaderInt64", "ShaderInt64AtomicMinMax", "ShaderInt64AtomicAllOps"},
     "subgroups": {"Subgroup", "SubgroupBarrier"},
     "immediates": {"Immediates"},
+    "float_atomics": {"ShaderFloat32Atomic"},
 }
 
 # Flags that wgpu.h writes as C constants, which cffi does not read from a loaded library.

@@ -13,6 +13,7 @@ from functools import cache, partial
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access
 from hologram.backends.webgpu.wgsl import wide_integers
+from hologram.backends.webgpu.wgsl.float_atomics import with_float_atomics
 from hologram.backends.webgpu.wgsl.functions import (
     FLOATS,
     FROM_BITS,
@@ -236,20 +237,22 @@ def _members(d: Declarations) -> list[tuple[str, str]]:
     return members
 
 
-def _element_type(b: BufferDeclaration, vectors: Mapping[DType, str], types: Mapping[DType, str]) -> str:
+def _element_type(
+    b: BufferDeclaration, vectors: Mapping[DType, str], types: Mapping[DType, str], floats: bool = False
+) -> str:
     if b.vector:
         return vectors[b.dtype]
     if b.atomic:
-        return _atomic_type(b.dtype)
+        return _atomic_type(b.dtype, floats)
     return "u32" if b.dtype in PACKED else types[b.dtype]
 
 
-def _atomic_type(d: DType) -> str:
-    return "atomic<i32>" if d == i32 else "atomic<u32>"
+def _atomic_type(d: DType, floats: bool = False) -> str:
+    return "atomic<f32>" if floats and d == f32 else "atomic<i32>" if d == i32 else "atomic<u32>"
 
 
 def _declare(
-    d: Declarations, vectors: Mapping[DType, str], types: Mapping[DType, str], immediates: bool
+    d: Declarations, vectors: Mapping[DType, str], types: Mapping[DType, str], immediates: bool, floats: bool
 ) -> list[str]:
     lines = _structure("Parameters", _members(d))
     place = "var<immediate>" if immediates else f"@group(0) @binding({len(d.buffers)}) var<uniform>"
@@ -258,7 +261,7 @@ def _declare(
         lines.append("var<private> depth: u32;  // 0, but no compiler knows")
     for k, b in enumerate(d.buffers):
         access = "read" if b.access is Access.READ else "read_write"
-        kind = _element_type(b, vectors, types)
+        kind = _element_type(b, vectors, types, floats)
         lines.append(f"@group(0) @binding({k}) var<storage, {access}> {b.name}: array<{kind}>;")
     for s in d.shared:
         kind = _atomic_type(s.dtype) if s.atomic else types[s.dtype]
@@ -314,6 +317,7 @@ def wgsl(
     *,
     immediates: bool = False,
     read_write: bool = False,
+    float_atomics: bool = False,
     shortfalls: frozenset[str] = frozenset(CONDUCT),
 ) -> Dialect:
     """WGSL for an adapter.
@@ -321,7 +325,9 @@ def wgsl(
     `available`: the dtypes of its programs (f64 may be missing). `emulated`: those of them that it neither has nor
     packs: i64 and u64 (wide_integers.py). `immediates`: launch words come as push constants; else from a uniform
     buffer at the binding after the last storage buffer. `read_write`: every buffer is bound writable, which wgpu needs
-    where two bindings lie in one GPU buffer. `shortfalls`: what of CONDUCT it does not keep; for any adapter, all.
+    where two bindings lie in one GPU buffer. `float_atomics`: the adapter adds to f32 in buffers, in one instruction;
+    elsewhere, and in workgroup memory, a loop compares and exchanges their bits. `shortfalls`: what of
+    CONDUCT it does not keep; for any adapter, all.
     """
     vectors, make, take, store = _vectors()
     types = {d: t for d, t in TYPES.items() if d in available or d == index}
@@ -334,7 +340,7 @@ def wgsl(
         operators=_operators(shortfalls),
         conversions=_conversions(),
         bitcasts=_bitcasts(),
-        declare=lambda d: _declare(d, vectors, types, immediates),
+        declare=lambda d: _declare(d, vectors, types, immediates, float_atomics),
         open=_open,
         function=_function,
         capture=lambda _: (),
@@ -370,10 +376,13 @@ def wgsl(
         read_write=read_write,
         prelude=replace(PRELUDE, epilogue=partial(_epilogue, types)),
         options=(
-            f"immediates {immediates}, read_write {read_write}, emulated {sorted(d.name for d in emulated)}, "
+            f"immediates {immediates}, read_write {read_write}, float atomics {float_atomics}, "
+            f"emulated {sorted(d.name for d in emulated)}, "
             f"shortfalls {sorted(shortfalls)}"
         ),
         shortfalls=shortfalls,
         checks_bounds=True,
     )
+    if float_atomics:
+        dialect = with_float_atomics(dialect)
     return wide_integers.emulated(dialect) if emulated else dialect

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hologram.atlas.opcodes import ATOMICS, STRUCTURED, Opcode
+from hologram.atlas.opcodes import ATOMICS, EFFECTS, LOOPS, STRUCTURED, Opcode
 from hologram.atlas.program import Instruction, Program
 from hologram.atlas.ssa import deep, definitions
 
 O = Opcode
-_ALIKE = frozenset({O.CONSTANT, O.SCALAR, O.EXTENT, O.WORKGROUP})
+_ALIKE = frozenset({O.CONSTANT, O.SCALAR, O.EXTENT})
 _PASSES = frozenset({O.ADD, O.SUB, O.MUL, O.DIV, O.REM, O.MIN, O.MAX, O.NEG, O.CONVERT, O.MAD})
 _MEMORY = frozenset({O.LOAD, O.STORE, O.SHARED_LOAD, O.SHARED_STORE})
 _LOCAL = frozenset({O.LOCAL_LOAD, O.LOCAL_STORE})
@@ -24,16 +24,21 @@ _FAR = 1 << 20  # a step that is no number of elements known here
 class Threads:
     """What the threads of a program's workgroups do alike."""
 
-    def __init__(self, made: Mapping[int, Instruction], counters: frozenset[int]) -> None:
+    def __init__(self, made: Mapping[int, Instruction], counters: frozenset[int], meets: bool) -> None:
         self.made = made
         self.counters = counters
+        # Of threads that never meet, those side by side may be of two workgroups.
+        self.same = _ALIKE | {O.WORKGROUP} if meets else _ALIKE
         self._alike: dict[int, bool] = {}
 
     @staticmethod
     def of(program: Program) -> Threads:
         everything = tuple(program.body.walk())
         loops = (i for i in everything if i.opcode is O.LOOP)
-        return Threads(definitions(everything), frozenset(i.blocks[0].arguments[0] for i in loops))
+        counters = frozenset(i.blocks[0].arguments[0] for i in loops)
+        return Threads(
+            definitions(everything), counters, bool(program.shared) or O.BARRIER in program.opcodes
+        )
 
     def alike(self, value: int) -> bool:
         """Whether a value is the same for all threads, in loops that they go through together."""
@@ -42,12 +47,16 @@ class Threads:
             self._alike[value] = (
                 value in self.counters
                 if i is None
-                else i.opcode in _ALIKE or (i.opcode in _PASSES and all(map(self.alike, i.operands)))
+                else i.opcode in self.same or (i.opcode in _PASSES and all(map(self.alike, i.operands)))
             )
         return self._alike[value]
 
     def go_together(self, loop: Instruction) -> bool:
         """Whether a loop goes around the threads."""
+        if loop.opcode is O.WHILE:
+            return not any(
+                i.opcode in EFFECTS or i.opcode in LOOPS for i in deep(loop.blocks[0].instructions)
+            )
         if loop.opcode is not O.LOOP or not all(map(self.alike, loop.operands[:3])):
             return False
         body = loop.blocks[0].instructions
@@ -63,9 +72,9 @@ class Threads:
         return i.opcode not in STRUCTURED or self.go_together(i) or i.opcode is O.IF
 
     def _gains(self, loop: Instruction) -> bool:
-        """Whether vectors of threads are better than those of turns, which cannot be where a float is carried."""
-        carried = loop.blocks[0].argument_types[1:]
-        return bool(carried) or self._rough(loop, None) < self._rough(loop, loop.blocks[0].arguments[0])
+        """Whether vectors of threads are better than those of turns, which there seldom are where it carries values."""
+        counter, *carried = loop.blocks[0].arguments
+        return bool(carried) or self._rough(loop, None) < self._rough(loop, counter)
 
     def _rough(self, loop: Instruction, along: int | None) -> int:
         """Accesses that neighbours make at places that are neither the same nor side by side."""
@@ -86,7 +95,7 @@ class Threads:
             return 0 if value in self.counters else _FAR
         if i.opcode in (O.THREAD, O.COORDINATE, O.LANE):
             return int(along is None)
-        if i.opcode in _ALIKE:
+        if i.opcode in self.same:
             return 0
         steps = [self._step(v, along) for v in i.operands]
         if not any(steps):

@@ -1,0 +1,64 @@
+"""Maps whose lanes go through loops together: some neighbours at a time, as a workgroup that never waits.
+
+Where a lane loops, LLVM makes no vectors of neighbours. So its loop goes around them (see workgroups.py): one that is
+the same for all runs as often for all, one that each ends when it likes runs until the last has ended. Those that have
+ended keep what they had.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from hologram.atlas.program import Program
+from hologram.atlas.ssa import definitions
+from hologram.backends.cpu.llvm.arguments import open_frame
+from hologram.backends.cpu.llvm.lane import Lane, Locals
+from hologram.backends.cpu.llvm.loops import GROUP, positions, runs
+from hologram.backends.cpu.llvm.workgroups import ANYWHERE, Workgroup, crossing, cut
+from hologram.backends.cpu.llvm.writer import Writer, memory_type
+from hologram.compiler.scheduling.loops import Variant
+from hologram.compiler.scheduling.threads import Threads
+
+SIDE_BY_SIDE = 32  # lanes: those that have ended wait for the last one
+
+
+@dataclass
+class _Neighbours(Workgroup):
+    """Emits the pieces of some lanes along the innermost axis."""
+
+    outer: dict[int, str] = field(default_factory=dict)
+    axis: int = 0
+
+    def lane(self, thread: str) -> Lane:
+        place = self.w(f"add nsw i64 {self.first}, {thread}")
+        lane = Lane(self.frame, positions(self.frame, self.outer | {self.axis: place}), group=GROUP)
+        if self.locals:
+            lane.locals = Locals(self.locals, thread, self.size)
+        return lane
+
+
+def together_body(w: Writer, program: Program, variant: Variant) -> None:
+    """Rows of the grid in turn, the chosen axis innermost, so many lanes of it at a time."""
+    frame = open_frame(w, program, variant)
+    pieces = cut(program.body.instructions, Threads.of(program))
+    kept = crossing(pieces)
+    anywhere = definitions(i for i in program.body.walk() if i.opcode in ANYWHERE)
+    local = {a.name: w.alloca(memory_type(a.dtype), a.size * SIDE_BY_SIDE) for a in program.local}
+    axis, arrays = variant.order[-1], dict[int, str]()
+
+    def run(outer: dict[int, str], start: str, stop: str) -> None:
+        def some(first: str, _: list[str], count: str = str(SIDE_BY_SIDE)) -> list[str]:
+            group = _Neighbours(
+                w, frame, "0", first, count, SIDE_BY_SIDE, anywhere, kept, arrays,
+                locals=local, outer=outer, axis=axis,
+            )  # fmt: skip
+            group.begin()
+            group.run(pieces)
+            return []
+
+        rest = w(f"srem i64 {w(f'sub nsw i64 {stop}, {start}')}, {SIDE_BY_SIDE}")
+        whole = w(f"sub nsw i64 {stop}, {rest}")
+        w.loop(start, whole, str(SIDE_BY_SIDE), [], some)
+        w.loop(whole, stop, str(SIDE_BY_SIDE), [], lambda first, now: some(first, now, rest))
+
+    runs(w, frame, variant.order, "%begin", "%end", run)

@@ -1,0 +1,180 @@
+"""How maps run that loop, ask about their border, or add to many places: what form they take, and what they compute."""
+
+# pyright: reportInvalidTypeForm=false
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hologram as hg
+from hologram.atlas.opcodes import Opcode
+from hologram.compiler.analysis.ranges import I64, Lanes
+from hologram.compiler.scheduling.interior import inside, interior
+from hologram.compiler.scheduling.loops import facts
+from hologram.compiler.scheduling.threads import Threads
+
+RNG = np.random.default_rng(0)
+
+
+@pytest.fixture(scope="module")
+def executor() -> Iterator[hg.Executor]:
+    with hg.Executor("cpu") as opened:
+        yield opened
+
+
+@hg.kernel
+def around(x: hg.Array[hg.f32, 2], out: hg.Array[hg.f32, 2], reach: hg.i32):
+    i, j = hg.index()
+    n, m = x.shape
+    total = x[(i - reach + n) % n, j] + x[i, (j + 2) % m]
+    if 0 < i < n - 1 and j >= 1:
+        total += x[i, j - 1]
+    out[i, j] = total
+
+
+@pytest.mark.parametrize("shape", [(200, 300), (1, 4000), (9, 3000), (3000, 5)])
+@pytest.mark.parametrize("reach", [0, 1, 5])
+def test_what_is_asked_at_the_border_is_asked_there_alone(
+    executor: hg.Executor, shape: tuple[int, int], reach: int
+) -> None:
+    x = RNG.random(shape, np.float32)
+    n = shape[0]
+    i, j = np.indices(shape)
+    want = x[(i - reach + n) % n, j] + x[i, (j + 2) % shape[1]]
+    want = want + np.where((i > 0) & (i < n - 1) & (j >= 1), x[i, j - 1], np.float32(0))
+    out = executor.empty(shape)
+    around[shape](executor.tensor(x), out, reach)
+    assert np.array_equal(out.to_numpy(), want)
+
+
+def test_the_inside_is_as_large_as_it_can_be() -> None:
+    program = around.program(2)
+    sizes = {"x_size0": 200, "x_size1": 300, "out_size1": 300, "reach": 1}
+    lanes = Lanes.of(program, [sizes[s.name] for s in program.scalars], (200, 300), I64)
+    found = interior(program, lanes)
+    assert found is not None
+    assert found.margins == ((1, 1), (1, 2)) or found.margins == ((2, 2), (2, 2))
+    within = inside(program, found.decided)
+    assert Opcode.REM in program.opcodes
+    assert Opcode.REM not in within.opcodes
+    assert interior(within, Lanes.of(within, lanes.scalars.values(), (200, 300), I64)) is None  # type: ignore[arg-type]
+
+
+@hg.kernel
+def halved(x: hg.Array[hg.f32, 2], out: hg.Array[hg.i32, 2]):
+    i, j = hg.index()
+    value, count = x[i, j], 0
+    while value > 1.0:
+        value *= 0.5
+        count += 1
+    out[i, j] = count
+
+
+@hg.kernel
+def dots(a: hg.Array[hg.f32, 2], b: hg.Array[hg.f32], out: hg.Array[hg.f32]):
+    i = hg.index()
+    kept = hg.local(4, hg.f32)
+    for k in range(b.size):
+        kept[k % 4] += a[k, i] * b[k]
+    out[i] = kept[0] + kept[1] + kept[2] + kept[3]
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (3, 31), (5, 64), (40, 200)])
+def test_lanes_that_loop_go_together(executor: hg.Executor, shape: tuple[int, int]) -> None:
+    assert facts(halved.program(2)).together
+    x = (2.0 ** RNG.integers(-3, 30, size=shape) * (1 + RNG.random(shape) / 2)).astype(np.float32)
+    x.flat[0] = np.nan
+    out = executor.empty(shape, hg.i32)
+    halved[shape](executor.tensor(x), out)
+    with np.errstate(invalid="ignore"):
+        want = np.where(x > 1, np.ceil(np.log2(x.astype(float))), 0).astype(int)
+    assert np.array_equal(out.to_numpy(), want)
+    found, b = executor.empty(shape[1]), RNG.random(shape[0], np.float32)
+    dots[shape[1]](executor.tensor(x), executor.tensor(b), found)
+    wide = x.astype(np.float64)
+    np.testing.assert_allclose(found.to_numpy(), b @ wide, rtol=1e-5)
+
+
+def test_loops_that_differ_or_read_along_memory_stay_within_a_lane() -> None:
+    @hg.kernel
+    def rows(x: hg.Array[hg.i32, 2], ends: hg.Array[hg.i32], out: hg.Array[hg.i32, 2]):
+        i = hg.index()
+        for k in range(ends[i]):
+            out[i, k] = 1
+        for k in range(x.shape[1]):
+            out[i, k] = x[i, k]
+
+    program = rows.program()
+    loops = [i for i in program.body.walk() if i.opcode is Opcode.LOOP]
+    assert len(loops) == 2
+    assert not any(map(Threads.of(program).go_together, loops))
+
+
+@hg.kernel
+def spread(x: hg.Array[hg.f32], at: hg.Array[hg.i32], out: hg.Array[hg.f32], counts: hg.Array[hg.i32]):
+    i = hg.index()
+    hg.atomic_add(out, at[i], x[i])
+    hg.atomic_add(out, at[i] + 1, 2.0 * x[i])
+    hg.atomic_add(counts, at[i], 1)
+
+
+@pytest.mark.parametrize("threads", ["1", "2"])
+@pytest.mark.parametrize("places", [1, 50, 3000])
+def test_additions_to_many_places(places: int, threads: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOLOGRAM_CPU_THREADS", threads)
+    assert facts(spread.program()).scattered == ("out", 2)
+    x, at = RNG.random(20_000, np.float32), RNG.integers(-1, places + 2, size=20_000).astype(np.int32)
+    want, counted = np.ones(places), np.zeros(places, int)
+    for offset, factor in ((0, 1.0), (1, 2.0)):
+        within = (at + offset >= 0) & (at + offset < places)
+        np.add.at(want, at[within] + offset, factor * x[within].astype(float))
+    np.add.at(counted, at[(at >= 0) & (at < places)], 1)
+    with hg.Executor("cpu") as executor:
+        out, counts = executor.full(places, 1.0), executor.zeros(places, hg.i32)
+        spread[20_000](executor.tensor(x), executor.tensor(at), out, counts)
+        np.testing.assert_allclose(out.to_numpy(), want, rtol=1e-4)
+        assert np.array_equal(counts.to_numpy(), counted)
+
+
+def test_one_memory_in_two_places_is_added_to_as_it_is(executor: Any) -> None:
+    both = executor.zeros(40)
+    x, at = executor.full(4000, 1.0), executor.tensor(np.arange(4000, dtype=np.int32) % 39)
+
+    @hg.kernel
+    def twice(x: hg.Array[hg.f32], at: hg.Array[hg.i32], one: hg.Array[hg.f32], other: hg.Array[hg.f32]):
+        hg.atomic_add(one, at[hg.index()], x[hg.index()])
+        hg.atomic_add(other, at[hg.index()], x[hg.index()])
+
+    twice[4000](x, at, both, both)
+    assert both.to_numpy().sum() == 8000
+
+
+def test_operations_that_wrap_around(executor: hg.Executor) -> None:
+    """They are large enough for an inside of their own."""
+    array = RNG.random((500, 700), np.float32)
+    x = executor.tensor(array)
+    for found, want in (
+        (hg.roll(x, (3, -5), (0, 1)), np.roll(array, (3, -5), (0, 1))),
+        (hg.pad(x, ((2, 3), (4, 1)), mode="wrap"), np.pad(array, ((2, 3), (4, 1)), mode="wrap")),
+        (hg.concat([x, x[:, :9]], axis=1), np.concatenate([array, array[:, :9]], axis=1)),
+        (hg.triu(x, 3), np.triu(array, 3)),
+    ):
+        assert np.array_equal(found.to_numpy(), want)
+
+
+@hg.kernel(workgroup=24)
+def by_workgroup(out: hg.Array[hg.f32]):
+    total = 0.0
+    for k in range(hg.workgroup_index()):
+        total += k + 1.0
+    out[hg.index()] = total
+
+
+def test_neighbours_of_two_workgroups_do_not_loop_alike(executor: hg.Executor) -> None:
+    out, group = executor.empty(1000), np.arange(1000) // 24
+    by_workgroup[1000](out)
+    assert np.array_equal(out.to_numpy(), group * (group + 1) / 2)
