@@ -9,10 +9,10 @@ EVERY   ?= 16
 ifeq ($(shell uname -s),Linux)
 EMULATED = $(TESTS) --whole --backend cuda-emulated --backend metal-emulated --every $(EVERY) tests/test_ops.py
 endif
-# Half of the suite's time is compilers. Most of it does without optimising; what is about optimised code, language
-# models and the documents run as users have them, and one operation in 4 runs again so.
+# Half of the suite's time is compilers. Most of it does without optimising; what is about optimised code, demos,
+# language models and the documents run as users have them, and one operation in 4 runs again so.
 TESTS       = $(BIN)/pytest -n 2 --dist worksteal
-AS_USERS    = tests/backends/cpu tests/llm tests/test_documents.py tests/torch/test_gguf.py
+AS_USERS    = tests/backends/cpu tests/cli tests/demo tests/llm tests/test_documents.py tests/torch/test_gguf.py
 UNOPTIMISED = HOLOGRAM_CPU_OPTIMISE=0 GALLIVM_PERF=nopt $(TESTS) $(AS_USERS:%=--ignore=%)
 # The same on other drivers of WebGPU: SwiftShader (Debian's chromium brings it), and one that lacks all that one may lack.
 SWIFTSHADER ?= /usr/lib/chromium/vk_swiftshader_icd.json
@@ -40,7 +40,7 @@ test: $(VENV)/test ## everything that CI runs: lint, types, import rules, and te
 	@$(MAKE) --no-print-directory drivers EVERY=48
 
 drivers: $(VENV)/test ## the operations on other drivers of WebGPU; EVERY=1 for all of them
-	HOLOGRAM_WITHOUT=int64,float64,float16,subgroups,immediates $(OTHER_DRIVER)
+	HOLOGRAM_WITHOUT=int64,float64,float16,subgroups,immediates,division,choices,contraction,remainder $(OTHER_DRIVER)
 	@test -e $(SWIFTSHADER) || echo "not tested: SwiftShader (apt-get install chromium, or SWIFTSHADER=its ICD file)"
 	test ! -e $(SWIFTSHADER) || VK_DRIVER_FILES=$(SWIFTSHADER) VK_ICD_FILENAMES=$(SWIFTSHADER) $(OTHER_DRIVER)
 

@@ -23,6 +23,19 @@ the dtype times the largest operand times the number of elements behind a result
 rounded, or integers. Of [complex numbers](complex.md) the bound is that of each part, in units in the last place of the
 larger one. `tests/test_ops.py` holds every backend to it.
 
+On `cpu`, `cuda` and `metal` the arithmetic beneath is that of IEEE 754: denormal numbers, NaN, infinities and the signs
+of zeros count. WebGPU's standard leaves much to the driver, so each is asked when it is first opened, and `hologram
+doctor` says what it does not keep. Of WebGPU is promised:
+
+- NaN, choices, division by any number, remainders, a product rounded before it is added: everywhere. Where the driver
+  does otherwise they are computed in another way. (`mad` in programs of your own may be rounded once or twice.)
+- Sums and products in the order written: in functions that live on it (`exp`, `sin`, powers, compensated sums)
+  everywhere, elsewhere as the driver does.
+- Infinities, and the signs of zeros: where the driver keeps them. Choices keep signs everywhere.
+- Numbers below 2^-126 in magnitude: where the driver keeps denormals. Else operands and results may be taken for 0.
+- Quotients and square roots to the nearest, `fma` rounded once: where the driver does so. Else within the larger bound.
+- Loops of any length: where the driver ends none. Else they are unrolled or, where nobody can count them, refused.
+
 Shapes are those of a call that the tests make, operands → result. Derivatives are those with respect to the operands
 named, "its parts'" where an operation is composed of others, 0 where it is constant between jumps; "none" raises
 GradientError ([gradients](gradients.md)). The last column names the declaration's file below `hologram/opset`, whose

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from dataclasses import replace
 from typing import Any
 
@@ -60,13 +59,6 @@ def results_of(found: Any) -> tuple[Any, ...]:
     return found if isinstance(found, tuple) else (found,)
 
 
-@functools.cache
-def flushes(executor: hg.Executor) -> bool:
-    """Whether the adapter takes denormal numbers for 0."""
-    small = executor.tensor(np.full(4, 2.0**-130, np.float32))
-    return not (small * 1.5).to_numpy().any()
-
-
 @pytest.mark.parametrize(("operation", "dtype"), CASES)
 def test_operation(operation: Operation, dtype: DType, executor: hg.Executor) -> None:
     if dtype not in executor.limits.dtypes:
@@ -76,7 +68,7 @@ def test_operation(operation: Operation, dtype: DType, executor: hg.Executor) ->
     ulp = operation.ulp_on(executor.limits)
     integers = getattr(operation, "types", None) is types.floating
     given = (lambda o: widened(o, integers)) if operation.widened else (lambda o: o)
-    least = SMALLEST_NORMAL if flushes(executor) else 0.0
+    least = 0.0 if executor.limits.keeps("denormals") else SMALLEST_NORMAL
     seed, is_complex = sum(map(ord, operation.name)), dtype.is_complex
     for sample in operation.samples(np.random.default_rng(seed), dtype):
         if least:

@@ -18,6 +18,7 @@ from hologram.backends import registry
 from hologram.cli import packages
 from hologram.cli.display import errors, grid, output, print_json
 from hologram.cli.info import add_findings, cache, configuration, describe, versions
+from hologram.foundation.conduct import CONDUCT
 from hologram.foundation.display import duration, table
 from hologram.foundation.frozen import frozen
 from hologram.machine.backend_module import Probe
@@ -40,6 +41,7 @@ class Check:
     again_s: float = 0.0
     error: float = 0.0
     problem: str = ""
+    shortfalls: tuple[str, ...] = ()  # words of CONDUCT
 
 
 def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
@@ -91,11 +93,13 @@ def check(device: DeviceInfo) -> Check:
             computed = time.perf_counter()
             again = hg.softmax(hg.matmul(x, y) / SIZE, dim=-1).to_numpy()
             end = time.perf_counter()
+            shortfalls = executor.limits.shortfalls
     except Exception as error:  # noqa: BLE001  whatever a device does, the doctor reports it and goes on
         return Check(name, device.name, problem=f"{type(error).__name__}: {error}")
     error = max(float(np.abs(result / expected - 1).max()) for result in (first, again))
     problem = "" if error <= TOLERANCE else f"results are wrong by {error:.1e}, allowed is {TOLERANCE:.0e}"
-    return Check(name, device.name, opened - start, computed - opened, end - computed, error, problem)
+    times = opened - start, computed - opened, end - computed
+    return Check(name, device.name, *times, error, problem, shortfalls)
 
 
 def softmax(x: np.ndarray) -> np.ndarray:
@@ -120,6 +124,9 @@ def show(probes: Sequence[Probe], checks: Sequence[Check]) -> None:
             output.print(f"\n[bold red]{c.device} failed[/] {escape(c.problem)}", highlight=False)
     output.print()
     findings = grid()
+    for c in checks:
+        for word in c.shortfalls:
+            findings.add_row(c.device, "driver", escape(f"{word}: it is not so that {CONDUCT[word]}"))
     add_findings(findings, probes)
     for finding in packages.findings():
         findings.add_row("Python", "note", escape(finding))

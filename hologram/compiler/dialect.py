@@ -13,6 +13,7 @@ from dataclasses import field
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, ScalarParameter
 from hologram.foundation import dtypes
+from hologram.foundation.conduct import CONDUCT
 from hologram.foundation.dtypes import DType, Number
 from hologram.foundation.frozen import frozen
 
@@ -112,6 +113,8 @@ class Dialect:
     )  # likewise, of counters that are spelled otherwise
     # {0}: a value, {1}: a distance; what the thread has whose number in the subgroup differs by that bit. All must ask.
     exchange: Mapping[DType, str] = field(default_factory=dict)
+    # {0}: a value, {1}: a u32; what the thread of that number in the subgroup has. All must ask.
+    shuffle: Mapping[DType, str] = field(default_factory=dict)
     # {buffer} {position} {value}, {expected} of a comparing exchange. Missing: `{buffer}[{position}]`, an assignment.
     loads: Mapping[DType, str] = field(default_factory=dict)
     stores: Mapping[DType, str] = field(default_factory=dict)
@@ -137,6 +140,8 @@ class Dialect:
     helpers: Mapping[tuple[object, DType], str] = field(default_factory=dict)
     # {0}: a float that the driver shall not rearrange with its neighbours; see reassociation.py. Helper: "hidden".
     hidden: Mapping[DType, str] = field(default_factory=dict)
+    # What of CONDUCT its drivers do not keep.
+    shortfalls: frozenset[str] = frozenset(CONDUCT)
     # The compiler computes with literals itself, and refuses what it cannot: 0 / 0, a shift past the width, abs of f64.
     folds: bool = False
     # Several elements share a word of memory, so a store needs atomics.

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from hologram.foundation import lazy
+from hologram.foundation.conduct import CONDUCT
 from hologram.foundation.errors import ConfigError
 from hologram.foundation.frozen import frozen
 
@@ -19,7 +20,8 @@ else:
 
 T = TypeVar("T")
 PRECISIONS = ("highest", "high")  # of products of f32
-FEATURES = ("float16", "float64", "int64", "subgroups", "immediates")  # that an adapter may lack
+# That an adapter may lack, and what its arithmetic may not keep.
+FEATURES = ("float16", "float64", "int64", "subgroups", "immediates", *CONDUCT)
 
 
 @frozen
@@ -226,7 +228,7 @@ class Config:
         _flag,
         lambda: False,
         "0 or 1",
-        "check every index of @hg.kernel on the device, and raise BoundsError for the first one outside",
+        "check indices and asserts of @hg.kernel on the device, raise for the first that fails, and print",
     )
     kernels = Knob(
         "HOLOGRAM_KERNELS",

@@ -77,6 +77,8 @@ class Limits:
     serial_workgroups: bool = False  # one core runs the threads of a workgroup one after the other
     # One launch cannot read one part of a buffer and write another unless its kernel is compiled for that.
     tracks_whole_buffers: bool = False
+    # What of foundation.conduct.CONDUCT its arithmetic does not keep: the driver is asked what its standard leaves open.
+    shortfalls: tuple[str, ...] = ()
     exact_division: bool = True  # quotients and square roots are correctly rounded
     fused_multiply_add: bool = True  # with one rounding
     # Dtypes that hand-written kernels can use as they lie in memory; plans convert others first.
@@ -107,9 +109,13 @@ class Limits:
         """That all loops of one thread may take together; 0: as many as they like.
 
         llvmpipe ends each of them, without a word, once they took 65,535: Mesa's LP_MAX_TGSI_LOOP_ITERATIONS, which
-        nothing changes. Seen with 22.3; may go when a loop of 70,000 rounds gives what it should.
+        nothing changes. Seen with 22.3; 26 has no such limit.
         """
-        return 65_000 if self.software else 0
+        return 0 if self.keeps("loops") else 65_000
+
+    def keeps(self, word: str) -> bool:
+        """Whether its arithmetic keeps what a word of foundation.conduct.CONDUCT says."""
+        return word not in self.shortfalls
 
     @cached_property
     def text(self) -> str:

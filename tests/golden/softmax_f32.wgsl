@@ -20,6 +20,11 @@ fn maximum(x: f32, y: f32) -> f32 {
     return select(max(x, y), x + y, is_nan(x) || is_nan(y));
 }
 
+fn chosen(condition: bool, x: f32, y: f32) -> f32 {
+    // Of bits: a choice between the sides of a comparison would be taken for a minimum, which loses NaN.
+    return bitcast<f32>(select(bitcast<u32>(y), bitcast<u32>(x), condition));
+}
+
 fn i32_of_f32(x: f32) -> i32 {
     // False for NaN, which gives 0.
     let fits = x > -2147483600.0f && x < 2147483600.0f;
@@ -32,6 +37,14 @@ fn hidden_f32(x: f32) -> f32 {
     return bitcast<f32>(bitcast<u32>(x) | depth);
 }
 
+fn quotient(x: f32, y: f32) -> f32 {
+    // Vulkan promises nothing of a divisor beyond 2^126: from 2^125 on a quarter of both sides is divided.
+    let size = bitcast<u32>(y) & 0x7fffffffu;
+    let large = size >= 0x7e000000u && size < 0x7f800000u;
+    let divisor = bitcast<f32>(bitcast<u32>(y) - select(0u, 0x01000000u, large));
+    return x * select(1.0f, 0.25f, large) / divisor;
+}
+
 fn term_0(i1: u32, v5: f32) -> f32 {
     return v5;
 }
@@ -42,14 +55,14 @@ fn term_1(v6: f32, i1: u32, v5: f32) -> f32 {
     let v10 = bitcast<i32>(v7);
     let v12 = v10 & 2147483647i;
     let v14 = v12 > 2139095040i;
-    let v15 = select(v7, 89.0f, v9);
-    let v16 = select(v15, v7, v14);
+    let v15 = chosen(v9, 89.0f, v7);
+    let v16 = chosen(v14, v7, v15);
     let v18 = v16 < -104.0f;
     let v19 = bitcast<i32>(v16);
     let v20 = v19 & 2147483647i;
     let v21 = v20 > 2139095040i;
-    let v22 = select(v16, -104.0f, v18);
-    let v23 = select(v22, v16, v21);
+    let v22 = chosen(v18, -104.0f, v16);
+    let v23 = chosen(v21, v16, v22);
     let v25 = v23 * 1.442695f;
     let v26 = round(v25);
     let v27 = i32_of_f32(v26);
@@ -69,7 +82,7 @@ fn term_1(v6: f32, i1: u32, v5: f32) -> f32 {
     let v52 = v51 - v48;
     let v53 = bitcast<f32>(v52);
     let v54 = fma(v49, v44, v49);
-    let v55 = v54 * v53;
+    let v55 = hidden_f32(v54 * v53);
     return v55;
 }
 
@@ -79,14 +92,14 @@ fn term_2(v6: f32, v56: f32, i1: u32, v5: f32) -> f32 {
     let v10 = bitcast<i32>(v7);
     let v12 = v10 & 2147483647i;
     let v14 = v12 > 2139095040i;
-    let v15 = select(v7, 89.0f, v9);
-    let v16 = select(v15, v7, v14);
+    let v15 = chosen(v9, 89.0f, v7);
+    let v16 = chosen(v14, v7, v15);
     let v18 = v16 < -104.0f;
     let v19 = bitcast<i32>(v16);
     let v20 = v19 & 2147483647i;
     let v21 = v20 > 2139095040i;
-    let v22 = select(v16, -104.0f, v18);
-    let v23 = select(v22, v16, v21);
+    let v22 = chosen(v18, -104.0f, v16);
+    let v23 = chosen(v21, v16, v22);
     let v25 = v23 * 1.442695f;
     let v26 = round(v25);
     let v27 = i32_of_f32(v26);
@@ -106,8 +119,8 @@ fn term_2(v6: f32, v56: f32, i1: u32, v5: f32) -> f32 {
     let v52 = v51 - v48;
     let v53 = bitcast<f32>(v52);
     let v54 = fma(v49, v44, v49);
-    let v55 = v54 * v53;
-    let v57 = v55 / v56;
+    let v55 = hidden_f32(v54 * v53);
+    let v57 = quotient(v55, v56);
     return v57;
 }
 

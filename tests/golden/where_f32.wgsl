@@ -8,9 +8,14 @@ struct Parameters {
 @group(0) @binding(2) var<storage, read> c: array<vec4<f32>>;
 @group(0) @binding(3) var<storage, read_write> out: array<vec4<f32>>;
 
+fn chosen(condition: bool, x: f32, y: f32) -> f32 {
+    // Of bits: a choice between the sides of a comparison would be taken for a minimum, which loses NaN.
+    return bitcast<f32>(select(bitcast<u32>(y), bitcast<u32>(x), condition));
+}
+
 fn element(lane: u32, v1: bool, v2: f32, v3: f32) -> f32 {
     let i0 = lane;
-    let v4 = select(v3, v2, v1);
+    let v4 = chosen(v1, v2, v3);
     return v4;
 }
 

@@ -12,9 +12,9 @@ from hologram.backends.webgpu.encoder import BATCH, BATCH_SOFTWARE, Encoder, seq
 from hologram.backends.webgpu.kernel import KernelContext, WebGPUKernel
 from hologram.backends.webgpu.memory import WORD, Memory, Transfers
 from hologram.backends.webgpu.native import probing
+from hologram.backends.webgpu.native.conduct import found
 from hologram.backends.webgpu.native.library import LogicalDevice, library
 from hologram.backends.webgpu.native.probing import adapters, describe, probe
-from hologram.backends.webgpu.native.subgroups import subgroup
 from hologram.backends.webgpu.pipeline import Pipelines
 from hologram.backends.webgpu.timeline import timeline
 from hologram.backends.webgpu.unfinished import Unfinished
@@ -53,7 +53,8 @@ class WebGPUDevice(CompilingDevice[WebGPUKernel]):
     def describe(self, info: DeviceInfo) -> None:
         """Replaces what is known of the device, before any kernel is compiled."""
         self.info = info
-        self.kernel_context = replace(self.kernel_context, limits=info.limits)
+        self.unfinished = Unfinished(self.transfers, info.limits.loop_turns)
+        self.kernel_context = replace(self.kernel_context, limits=info.limits, unfinished=self.unfinished)
 
     # Memory.
 
@@ -226,11 +227,8 @@ def open_device(index: int, **lowered: Any) -> WebGPUDevice:
         raise BackendUnavailable(f"webgpu: no device {index}: {why}")
     logical = LogicalDevice(library(), adapters()[index])
     info = describe(logical.adapter, index)
-    if lowered:
-        info = replace(info, limits=replace(info.limits, **lowered))
     device = WebGPUDevice(info, logical)
-    if info.limits.software and "Subgroup" in logical.adapter.features:
-        device.describe(
-            replace(info, limits=replace(info.limits, subgroup=subgroup(device.pipelines, device.transfers)))
-        )
+    subgroups = info.limits.software and "Subgroup" in logical.adapter.features
+    measured = found(logical.adapter, device.pipelines, device.transfers, subgroups)
+    device.describe(replace(info, limits=replace(measured.limits(info.limits), **lowered)))
     return device

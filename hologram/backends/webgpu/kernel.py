@@ -86,7 +86,11 @@ class Form:
         most = kernel_context.max_immediate_bytes
         self.immediates = isinstance(kernel, Program) and _words(kernel) * 4 <= most
         dialect = wgsl(
-            limits.dtypes, limits.emulated_dtypes, immediates=self.immediates, read_write=read_write
+            limits.dtypes,
+            limits.emulated_dtypes,
+            immediates=self.immediates,
+            read_write=read_write,
+            shortfalls=frozenset(limits.shortfalls),
         )
         self.generator = generator(kernel, dialect, limits, FOLDER)
         self._compiled: dict[Variant, Compiled] = {}

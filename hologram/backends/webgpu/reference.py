@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hologram.foundation import dtypes
+from hologram.foundation.conduct import CONDUCT
 from hologram.machine.limits import Limits
 
 # WebGPU's own defaults, which every adapter exceeds, on one that has all dtypes.
@@ -18,6 +19,7 @@ LIMITS = Limits(
     unified_memory=False,
     parallelism=0,
     software=False,
+    shortfalls=tuple(sorted(CONDUCT)),
     exact_division=False,
     fused_multiply_add=False,
 )

@@ -1,4 +1,6 @@
-"""Which sums a driver would rearrange: those whose two sides share a value or both hold a constant.
+"""Which sums and products a driver would rearrange, or contract.
+
+Those sums whose two sides share a value or both hold a constant; where it contracts, products that are added.
 
 Mesa's compiler takes `(a + b) - a` for b and `(x - k * c) - k * d` for `x - k * (c + d)` unless the shader decorates
 its arithmetic, and naga cannot. Compensated sums and range reductions live on such differences, so a dialect may hide
@@ -7,22 +9,32 @@ the inner result from the driver (Dialect.hidden).
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Instruction, Program
 from hologram.atlas.ssa import definitions
 
 _SUMS = frozenset({Opcode.ADD, Opcode.SUB, Opcode.FMA, Opcode.MAD})
+_ADDED = frozenset({Opcode.ADD, Opcode.SUB, Opcode.REDUCE_ADD})
 _LINEAR = _SUMS | {Opcode.MUL, Opcode.NEG}
 # Factors beyond it or below its inverse may overflow or vanish if they are multiplied first.
 _EXTREME = 2.0**20
 
 
-def fragile(program: Program) -> frozenset[int]:
-    """The float values that must reach their use as they are."""
+def fragile(program: Program, shortfalls: Set[str]) -> frozenset[int]:
+    """The float values that must reach their use as they are, by what the driver does not keep."""
+    ordered, apart = "order" not in shortfalls, "contraction" not in shortfalls
+    if ordered and apart:
+        return frozenset()
     defined = definitions(program.body.walk())
     values: set[int] = set()
     for i in program.body.walk():
         if not i.results or not i.type.is_float:
+            continue
+        if not apart and i.opcode in _ADDED:
+            values |= {v for v in (_through(o, defined) for o in i.operands) if _product(v, defined)}
+        if ordered:
             continue
         if i.opcode is Opcode.MUL:
             values |= _scaled(i, defined)
@@ -33,6 +45,10 @@ def fragile(program: Program) -> frozenset[int]:
             terms = i.operands if len(i.operands) == 2 else [last]
             values |= {v for v in (_through(t, defined) for t in terms) if _linear(v, defined)}
     return frozenset(values)
+
+
+def _product(value: int, defined: dict[int, Instruction]) -> bool:
+    return value in defined and defined[value].opcode is Opcode.MUL
 
 
 def _linear(value: int, defined: dict[int, Instruction]) -> bool:

@@ -10,7 +10,7 @@ read after it was written.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Set
 from typing import Any
 
 from hologram.atlas.builder import Builder, Value, select
@@ -27,8 +27,11 @@ _PRODUCTS = frozenset({Opcode.MUL, Opcode.FMA, Opcode.MAD})
 _ORDERS = frozenset({Opcode.LT, Opcode.LE, Opcode.GT, Opcode.GE})
 
 
-def expand_unsupported(program: Program, types: Collection[DType]) -> Program:
-    """The program with these results chosen by the bits of x, where `types`, the language's, has integers for them."""
+def expand_unsupported(program: Program, types: Collection[DType], shortfalls: Set[str]) -> Program:
+    """The program with these results chosen by the bits of x, where `types`, the language's, has integers for them.
+
+    `shortfalls`: what its drivers do not keep, "nan" or "choices".
+    """
     formats = {d for d in FLOATS if d.computed is d and d.signed in types}
     numbers = [i for i in program.body.walk() if len(i.types) == 1 and i.type in formats and not i.blocks]
     constants = {i.result: i.attribute for i in numbers if i.opcode is Opcode.CONSTANT}
@@ -44,6 +47,8 @@ def expand_unsupported(program: Program, types: Collection[DType]) -> Program:
     same = _first_alike(program.body) if any(i.opcode in _ALIKE for i in numbers) else {}
 
     def assumed(i: Instruction) -> bool:
+        if ("choices" if i.opcode is Opcode.SELECT else "nan") not in shortfalls:
+            return False
         if i.opcode in _ALIKE:
             return len({same.get(v, v) for v in i.operands}) == 1 and i.operands[0] not in constants
         if i.opcode is Opcode.SELECT:
@@ -105,7 +110,7 @@ def _nothing(x: Value, zero: Value) -> Value:
 
 def _apply(program: Program, goal: Goal) -> Program:
     assert goal.dialect is not None
-    return expand_unsupported(program, goal.dialect.types)
+    return expand_unsupported(program, goal.dialect.types, goal.dialect.shortfalls)
 
 
 NAN_GUARDS = Pass(
@@ -113,5 +118,8 @@ NAN_GUARDS = Pass(
     "x - x, x / x, x * 0, x < y ? x : y by the bits of x or y: NaN and infinities count",
     Stage.LANGUAGE,
     _apply,
-    wanted=lambda goal: goal.dialect is not None and bool(goal.dialect.hidden),
+    wanted=lambda goal: (
+        goal.dialect is not None
+        and bool(goal.dialect.hidden and goal.dialect.shortfalls & {"nan", "choices"})
+    ),
 )

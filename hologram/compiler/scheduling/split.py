@@ -42,7 +42,7 @@ def should_split(kernel: Launchable, grid: Sequence[int], limits: Limits) -> boo
             * own
             * (length // UNROLLED + prod(grid[kernel.rank - kernel.reduced : -1]) * UNROLLED)
         )
-        return turns > limits.loop_turns or (length >= 16384 and lanes < 128)
+        return 0 < limits.loop_turns < turns or (length >= 16384 and lanes < 128)
     return length >= 65536 and lanes < 2 * (limits.parallelism or 64)
 
 
@@ -54,8 +54,8 @@ def _element_turns(program: Program) -> int:
 
 def _parts(program: Program, lanes: int, length: int, limits: Limits) -> int:
     if limits.software:
-        own = 1 + UNROLLED * _element_turns(program)
-        fewest = -(-length * own // limits.loop_turns)  # a quarter of the turns a slice may take
+        own, most = 1 + UNROLLED * _element_turns(program), limits.loop_turns
+        fewest = -(-length * own // most) if most else 2  # a quarter of the turns a slice may take
         return max(fewest, min(length // 1024, max(1, 4096 // lanes)))
     return max(2, min(length // 16384, 8 * (limits.parallelism or 64) // lanes))
 

@@ -188,7 +188,7 @@ def _declarations(program: Program, dialect: Dialect, schedule: Schedule) -> Dec
         buffers=tuple(buffers),
         parameters=parameters,
         shared=tuple(shared),
-        hides=any(program.types[v] in dialect.hidden for v in fragile(program)),
+        hides=any(program.types[v] in dialect.hidden for v in fragile(program, dialect.shortfalls)),
     )
 
 

@@ -53,7 +53,7 @@ class Emitter(Body):
         self.lines: list[str] = []
         self.helpers: dict[tuple[object, DType, str], None] = {}  # in the order of first use
         self.depth = 0
-        self.fragile = fragile(program) if dialect.hidden else frozenset()
+        self.fragile = fragile(program, dialect.shortfalls) if dialect.hidden else frozenset()
         self.guard = ""  # a condition under which effects on memory happen
 
     # Text.
@@ -228,6 +228,9 @@ class Emitter(Body):
 
     def barrier(self) -> None:
         self.line(self.dialect.barrier)
+
+    def shuffle(self, i: Instruction, value: str, number: str) -> str:
+        return self._define(i, self.dialect.shuffle[i.type].format(value, number))
 
     def share(self, name: str, dtype: DType, position: str, value: str) -> str:
         """The statement that stores an element of a shared array."""

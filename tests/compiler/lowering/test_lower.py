@@ -153,7 +153,7 @@ def test_a_compensated_sum_survives_the_driver(agrees: Run) -> None:
     total = p + q
     b.store(out, b.coordinate(0), q - (total - p))
     program = b.build()
-    assert {program.types[v] for v in fragile(program)} == {f32}
+    assert {program.types[v] for v in fragile(program, {"order"})} == {f32}
     x_, y_ = (np.random.default_rng(k).normal(size=100).astype(np.float32) for k in (1, 2))
     agrees(program, [x_ * 1000, y_, np.zeros_like(x_)], (), (100,))
 

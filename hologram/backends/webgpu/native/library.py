@@ -173,7 +173,7 @@ class Library:
             subgroup_max=info.subgroupMaxSize,
             features=frozenset(
                 f.partition("_")[2] for f in FEATURES if lib.wgpuAdapterHasFeature(handle, getattr(lib, f))
-            ).difference(*(_WITHOUT[word] for word in config.without)),
+            ).difference(*(_WITHOUT.get(word, ()) for word in config.without)),
             limits=_numbers(limits),
         )
         lib.wgpuAdapterInfoFreeMembers(info[0])

@@ -6,7 +6,7 @@ conversions to and from their wide dtype are spelled for them (compiler/lowering
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import cache, partial
 
@@ -36,6 +36,7 @@ from hologram.compiler.dialect import (
     words,
 )
 from hologram.foundation import dtypes
+from hologram.foundation.conduct import CONDUCT
 from hologram.foundation.dtypes import (
     DType,
     bf16,
@@ -57,7 +58,7 @@ from hologram.foundation.dtypes import (
 O = Opcode
 
 
-def _operators() -> Mapping[tuple[Opcode, DType], str]:
+def _operators(shortfalls: Set[str]) -> Mapping[tuple[Opcode, DType], str]:
     numbers = (*FLOATS, *INTEGERS, index)
     table = spell({O.ADD: "{0} + {1}", O.SUB: "{0} - {1}", O.MUL: "{0} * {1}"}, numbers)
     table |= spell({O.MAD: "{0} * {1} + {2}"}, numbers)
@@ -66,12 +67,16 @@ def _operators() -> Mapping[tuple[Opcode, DType], str]:
     table |= spell({O.NE: "{0} != {1}"}, INTEGERS, (index, bool_))
     table |= spell({O.NE: "!({0} == {1})"}, FLOATS)  # naga's != is false for NaN
     table |= spell({O.SELECT: "select({2}, {1}, {0})"}, dtypes.ALL, (index,))
+    if "choices" in shortfalls:
+        table |= spell({O.SELECT: "chosen({0}, {1}, {2})"}, (f32, f16, bf16))
     table |= spell({O.DIV: "{0} / {1}"}, FLOATS, (index,)) | spell({O.REM: "{0} % {1}"}, (index,))
+    if "division" in shortfalls:
+        table[O.DIV, f32] = "quotient({0}, {1})"
     # WGSL: x / 0 is x, x % 0 is 0. Vulkan leaves a remainder of negative numbers undefined, and NVIDIA's driver takes
     # them for unsigned; naga does not see to it.
     for d in INTEGERS:
         zero = literal(d, 0)
-        rest = "{0} - {0} / {1} * {1}"
+        rest = "{0} - {0} / {1} * {1}" if "remainder" in shortfalls else "{0} % {1}"
         rem = f"select({rest}, {zero}, {{1}} == {zero})" if d.is_signed else "{0} % {1}"
         table |= spell({O.DIV: f"select({{0}} / {{1}}, {zero}, {{1}} == {zero})", O.REM: rem}, (d,))
     table |= spell({O.MIN: "min({0}, {1})", O.MAX: "max({0}, {1})"}, INTEGERS, (index,))
@@ -183,7 +188,7 @@ operator package partition pass protected pub public readonly ref register requi
 sizeof static super target template this throw trait try type typedef typename u32 u64 union unsafe use using
 vec2 vec3 vec4 virtual with writeonly yield min max abs clamp exp log select sqrt fma floor ceil round trunc
 sign step pow sin cos tan tanh all any dot is_nan minimum maximum minimum_f64 maximum_f64 f16_bits f16_value
-truncated_f64 rounded_f64 bf16_bits bf16_value zero_bits word groups number NULL Self abstract alignas alignof
+chosen quotient truncated_f64 rounded_f64 bf16_bits bf16_value zero_bits word groups number NULL Self abstract alignas alignof
 asm_fragment async
 attribute become cast catch co_await co_return co_yield coherent column_major compile_fragment concept
 const_cast consteval constexpr constinit crate debugger decltype demote demote_to_helper dynamic_cast explicit
@@ -309,13 +314,14 @@ def wgsl(
     *,
     immediates: bool = False,
     read_write: bool = False,
+    shortfalls: frozenset[str] = frozenset(CONDUCT),
 ) -> Dialect:
     """WGSL for an adapter.
 
     `available`: the dtypes of its programs (f64 may be missing). `emulated`: those of them that it neither has nor
     packs: i64 and u64 (wide_integers.py). `immediates`: launch words come as push constants; else from a uniform
     buffer at the binding after the last storage buffer. `read_write`: every buffer is bound writable, which wgpu needs
-    where two bindings lie in one GPU buffer.
+    where two bindings lie in one GPU buffer. `shortfalls`: what of CONDUCT it does not keep; for any adapter, all.
     """
     vectors, make, take, store = _vectors()
     types = {d: t for d, t in TYPES.items() if d in available or d == index}
@@ -325,7 +331,7 @@ def wgsl(
         suffix="wgsl",
         types=types,
         literal=literal,
-        operators=_operators(),
+        operators=_operators(shortfalls),
         conversions=_conversions(),
         bitcasts=_bitcasts(),
         declare=lambda d: _declare(d, vectors, types, immediates),
@@ -355,14 +361,19 @@ def wgsl(
         shared_atomics=_atomics(),
         while_="while {condition} {{",
         array="var {name}: array<{type}, {size}>;",
-        helpers=functions(),
+        shuffle=dict.fromkeys((f32, i32, u32), "subgroupShuffle({0}, {1})"),
+        helpers=functions(shortfalls),
         hidden={f32: "hidden_f32({0})", f64: "hidden_f64({0})"},
         packed=PACKED,
         reserved=RESERVED,
         folds=True,
         read_write=read_write,
         prelude=replace(PRELUDE, epilogue=partial(_epilogue, types)),
-        options=f"immediates {immediates}, read_write {read_write}, emulated {sorted(d.name for d in emulated)}",
+        options=(
+            f"immediates {immediates}, read_write {read_write}, emulated {sorted(d.name for d in emulated)}, "
+            f"shortfalls {sorted(shortfalls)}"
+        ),
+        shortfalls=shortfalls,
         checks_bounds=True,
     )
     return wide_integers.emulated(dialect) if emulated else dialect

@@ -6,6 +6,7 @@ Buffers' functions have {buffer} to fill in; see Dialect.helpers.
 from __future__ import annotations
 
 import struct
+from collections.abc import Set
 from typing import Any
 
 import numpy as np
@@ -106,6 +107,19 @@ ROUNDED_F64 = """fn rounded_f64(x: f64) -> f64 {
     let odd = floor(below * 0.5lf) * 2.0lf != below;
     let whole = select(below, below + 1.0lf, rest > 0.5lf || (rest == 0.5lf && odd));
     return bitcast<f64>(bitcast<u64>(whole) | (bitcast<u64>(x) & 0x8000000000000000lu));
+}"""
+
+QUOTIENT = """fn quotient(x: f32, y: f32) -> f32 {
+    // Vulkan promises nothing of a divisor beyond 2^126: from 2^125 on a quarter of both sides is divided.
+    let size = bitcast<u32>(y) & 0x7fffffffu;
+    let large = size >= 0x7e000000u && size < 0x7f800000u;
+    let divisor = bitcast<f32>(bitcast<u32>(y) - select(0u, 0x01000000u, large));
+    return x * select(1.0f, 0.25f, large) / divisor;
+}"""
+
+CHOSEN = """fn chosen(condition: bool, x: f32, y: f32) -> f32 {
+    // Of bits: a choice between the sides of a comparison would be taken for a minimum, which loses NaN.
+    return bitcast<f32>(select(bitcast<u32>(y), bitcast<u32>(x), condition));
 }"""
 
 FLOATS = (f32, f64)
@@ -221,7 +235,7 @@ def _escape(text: str) -> str:
     return text.replace("{", "{{").replace("}", "}}")
 
 
-def functions() -> dict[tuple[object, DType], str]:
+def functions(shortfalls: Set[str]) -> dict[tuple[object, DType], str]:
     texts: dict[tuple[object, DType], str] = {("literal", d): ZERO_BITS for d in dtypes.FLOATS}
     for d in PACKED:
         conversions = {f16: f"{F16_BITS}\n\n{F16_VALUE}", bf16: f"{BF16_BITS}\n\n{BF16_VALUE}"}.get(d, "")
@@ -245,6 +259,10 @@ def functions() -> dict[tuple[object, DType], str]:
         texts[(O.BITCAST, narrow), same] = texts[(O.BITCAST, same), narrow] = texts["vector", narrow]
     for d in (i64, u64):
         texts[O.SHL, d], texts[O.SHR, d] = _shift(d, "left"), _shift(d, "right")
+    if "division" in shortfalls:
+        texts[O.DIV, f32] = QUOTIENT
+    if "choices" in shortfalls:
+        texts |= {(O.SELECT, d): CHOSEN for d in (f32, f16, bf16)}
     texts[O.MIN, f64], texts[O.MAX, f64] = MINIMUM_F64, MAXIMUM_F64
     texts[O.TRUNC, f64], texts[O.ROUND, f64] = TRUNCATED_F64, ROUNDED_F64
     texts["hidden", f32], texts["hidden", f64] = HIDDEN_F32, HIDDEN_F64
