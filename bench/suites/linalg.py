@@ -114,7 +114,10 @@ def own_rows(backend: str, pace: Pace) -> Iterator[Result]:
                 everyone = list(_libraries(ex, matrices))
                 for name in CALLS:
                     wanted = _wanted(name, matrices)
-                    jobs = {who: _job(name, *rest, wanted, bound) for who, *rest in everyone}
+                    jobs = {
+                        who: _job(name, library, held, settle, wanted, bound)
+                        for who, library, held, settle in everyone
+                    }
                     size = " x ".join(map(str, shape))
                     yield own(f"{name} {kind}", size, jobs, pace, GOAL, in_mean=True, against=("torch",))
 
