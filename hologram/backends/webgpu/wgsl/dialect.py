@@ -188,8 +188,8 @@ operator package partition pass protected pub public readonly ref register requi
 sizeof static super target template this throw trait try type typedef typename u32 u64 union unsafe use using
 vec2 vec3 vec4 virtual with writeonly yield min max abs clamp exp log select sqrt fma floor ceil round trunc
 sign step pow sin cos tan tanh all any dot is_nan minimum maximum minimum_f64 maximum_f64 f16_bits f16_value
-chosen quotient truncated_f64 rounded_f64 bf16_bits bf16_value zero_bits word groups number NULL Self abstract alignas alignof
-asm_fragment async
+chosen quotient truncated_f64 rounded_f64 bf16_bits bf16_value zero_bits word groups number NULL Self abstract
+alignas alignof asm_fragment async
 attribute become cast catch co_await co_return co_yield coherent column_major compile_fragment concept
 const_cast consteval constexpr constinit crate debugger decltype demote demote_to_helper dynamic_cast explicit
 fallthrough finally friend fxgroup groupshared highp instanceof macro_rules mediump mutable namespace nil
