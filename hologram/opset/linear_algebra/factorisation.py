@@ -20,7 +20,7 @@ from hologram.machine.limits import Limits
 from hologram.machine.plan import Plan, Step, Target, Tile, reading, told, writing
 from hologram.opset.forms.operation import Attributes, Inputs, Layouts, Operation
 from hologram.opset.forms.steps import Place, Steps
-from hologram.opset.linear_algebra.small.matrix import Made, fits
+from hologram.opset.linear_algebra.small.matrix import MANY, Made, fits
 
 DTYPES = (f32, f64, c64, c128)
 # Results, and parts of some, that are real where operands are complex.
@@ -35,13 +35,15 @@ class Factorisation(Operation):
     """An operation on matrices: `stem` is the name of its tile, `shapes(*shapes, **attributes)` gives the results'.
 
     `blocks` appends it as steps of programs; a device that has neither refuses it by name. `small(dtype, *sizes,
-    **attributes)` is one program for a stack of matrices of few rows and columns, a lane for each (small/).
+    **attributes)` is one program for a stack of matrices of few rows and columns, a lane for each (small/); of many
+    it is taken before LAPACK where `sooner` says that it takes less time.
     """
 
     stem: str = ""
     shapes: Callable[..., Shapes] = field(default=lambda *shapes, **attributes: {})
     blocks: Blocks | None = None
     small: Callable[..., Made] | None = None
+    sooner: bool = False
 
     @property
     def results(self) -> int:
@@ -70,9 +72,13 @@ class Factorisation(Operation):
         ]
         ends = [Place(len(inputs) + k, o) for k, o in enumerate(outputs)]
         whole = [e if _in_order(e.layout) else steps.place(e.layout.dtype, e.layout.shape) for e in ends]
-        if self.stem in target.limits.factors:
+        library = self.stem in target.limits.factors
+        lanes = None
+        if not library or (self.sooner and math.prod(batch) >= MANY):
+            lanes = self._by_lanes(sources, attributes, target.limits)
+        if library and lanes is None:
             self._by_library(steps, [steps.gathered(s) for s in sources], whole, attributes)
-        elif (lanes := self._by_lanes(sources, attributes, target.limits)) is not None:
+        elif lanes is not None:
             count = math.prod(batch)
             own = [steps.place(dtype, (count * size,)) for dtype, size in lanes.scratch]
             places = [*(steps.gathered(s) for s in sources), *whole, *own]

@@ -60,7 +60,9 @@ def _square_qr(q: Any, r: Any, towards_q: Any, towards_r: Any) -> Any:
     return solve_triangular(conjugated(r), flow.mT, upper=True).mT
 
 
-@factored("qr", shapes=_qr_shapes, blocks=qr_steps, small=householder.qr, gradient={"x": _qr_gradient})
+@factored(
+    "qr", shapes=_qr_shapes, blocks=qr_steps, small=householder.qr, sooner=True, gradient={"x": _qr_gradient}
+)
 def qr(x, *, complete=False):
     """Q with orthonormal columns and the upper triangular R with Q R = x; all rows of them where `complete`."""
 

@@ -205,9 +205,9 @@ SAID = {
 
 
 @pytest.mark.parametrize("name", [file.stem for file in sorted(FOLDER.glob("*.py"))])
-def test_scripts(name: str) -> None:
+def test_scripts(name: str, backend: str) -> None:
     done = subprocess.run(
-        [sys.executable, FOLDER / f"{name}.py", "cpu"],
+        [sys.executable, FOLDER / f"{name}.py", backend],
         capture_output=True,
         text=True,
         timeout=120,

@@ -157,7 +157,9 @@ def _eigen(dtype: DType, upper: bool, vectors: bool) -> Built:
         source = select(failed, k, source)
         values.put(select(failed, math.nan, keys.at(source) / factor), k, 0)
         if out is not None and turns is not None:
-            b.loop(0, n, lambda row: out.put(select(failed, math.nan, turns.at(row, source)), row, k))
+            b.loop(
+                0, n, lambda row, to=out, v=turns: to.put(select(failed, math.nan, v.at(row, source)), row, k)
+            )
 
     b.loop(0, n, store)
     info.put(bad, 0, 0)

@@ -31,7 +31,8 @@ def eliminated(x: Given, desk: Desk, right: Own | None = None) -> tuple[Own, Own
 
     The rows of `right` are exchanged likewise.
     """
-    b, m, n = x.b, x.rows, x.columns
+    b = x.b
+    m, n = b.value(x.rows, index), b.value(x.columns, index)
     dtype, few = x.dtype, select(m < n, m, n)
     known, pivots = desk.own(dtype, m, n), desk.own(i32, few)
     each(b, m, n, lambda i, j: known.put(x.at(i, j), i, j))

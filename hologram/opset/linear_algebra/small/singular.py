@@ -76,12 +76,12 @@ class _Rotated:
                 cosine, sine, _ = rotation(low, high, across)
                 b.loop(0, self.rows, lambda row: turned(known, row, i, j, cosine, sine))
                 if turns is not None:
-                    b.loop(0, self.columns, lambda row: turned(turns, row, i, j, cosine, sine))
+                    b.loop(0, self.columns, lambda row, v=turns: turned(v, row, i, j, cosine, sine))
 
             b.if_(matters, rotate, lambda: None)
             return matters.to(i32)
 
-        swept(b, self.columns, dtype, self.bad, both)
+        swept(b, b.value(self.columns, index), dtype, self.bad, both)
 
         def key(c: Value) -> None:
             self.keys.put(sqrt(summed(b, 0, self.rows, lambda k: square(known.at(k, c)), none)), c)
