@@ -77,7 +77,7 @@ class Limits:
     serial_workgroups: bool = False  # one core runs the threads of a workgroup one after the other
     # One launch cannot read one part of a buffer and write another unless its kernel is compiled for that.
     tracks_whole_buffers: bool = False
-    # What of foundation.conduct.CONDUCT its arithmetic does not keep: the driver is asked what its standard leaves open.
+    # What of CONDUCT (foundation/conduct.py) its arithmetic does not keep; a driver is asked at opening.
     shortfalls: tuple[str, ...] = ()
     exact_division: bool = True  # quotients and square roots are correctly rounded
     fused_multiply_add: bool = True  # with one rounding
@@ -98,6 +98,8 @@ class Limits:
     matrix_attention: bool = False
     # Those kernels copy to workgroup memory ahead; of attention's gradient there are none that do not.
     copies_ahead: bool = False
+    # Programs are made of operations that are rounded alike everywhere, and drivers are kept from rearranging them.
+    reproducible: bool = False
     binding_alignment: int = ALIGNMENT  # bytes: where a buffer's part that a kernel sees as a whole may begin
 
     def row_stride(self, nbytes: int) -> int:
@@ -137,6 +139,40 @@ class Limits:
     def rounding(self) -> Limits:
         """The same where a program accepts products of rounded operands."""
         return replace(self, matrix_dtypes=self.matrix_dtypes | self.rounded_dtypes)
+
+    def reproduced(self) -> Limits:
+        """The same for programs that give the same bits everywhere: of what devices differ in, nothing is used."""
+        return replace(
+            self,
+            reproducible=True,
+            max_bindings=min(self.max_bindings, 8),
+            max_workgroup_threads=min(self.max_workgroup_threads, 256),
+            shared_bytes=min(self.shared_bytes, 16 << 10),
+            subgroup=1,
+            unified_memory=False,
+            parallelism=0,
+            software=False,
+            splits_rows=True,  # by rows that are loops
+            cheap_launches=False,
+            own_products=False,
+            own_orders=False,
+            own_transforms=False,
+            own_attention=False,
+            own_packed=False,
+            factors=(),
+            packed_rows=0,
+            serial_workgroups=True,  # no workgroup memory is asked for
+            exact_division=True,
+            fused_multiply_add=False,
+            tile_dtypes=frozenset(),
+            panel_dtypes=frozenset(),
+            matrix_dtypes=frozenset(),
+            rounded_dtypes=frozenset(),
+            bulk_bytes=0,
+            library_products=frozenset(),
+            matrix_attention=False,
+            copies_ahead=False,
+        )
 
     @property
     def workgroup_memory(self) -> bool:

@@ -91,6 +91,7 @@ class Form:
             immediates=self.immediates,
             read_write=read_write,
             shortfalls=frozenset(limits.shortfalls),
+            hides_all=limits.reproducible,
         )
         self.generator = generator(kernel, dialect, limits, FOLDER)
         self._compiled: dict[Variant, Compiled] = {}
