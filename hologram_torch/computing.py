@@ -9,7 +9,7 @@ from hologram_torch.loading import whole
 whole.open()  # what follows changes what stood behind the doors
 
 from hologram_torch import aten, autocast, flexible, module  # noqa: E402
-from hologram_torch.device import current, generator, profiling, streams  # noqa: E402
+from hologram_torch.device import current, generator, pinned, profiling, streams  # noqa: E402
 from hologram_torch.door import door  # noqa: E402
 from hologram_torch.fallback import unknown  # noqa: E402
 from hologram_torch.tensors import interchange, storages  # noqa: E402
@@ -18,6 +18,7 @@ from hologram_torch.tensors.conversion import keep_parameters  # noqa: E402
 __all__ = ["aten", "autocast", "module", "unknown"]
 
 current.tell()
+pinned.tell()
 for _class in (generator.Generator, streams.Stream, streams.Event):
     setattr(torch, _class.__name__, _class)
 storages.settle()

@@ -62,10 +62,16 @@ def opened(store: Any, rank: int, size: int, timeout: timedelta) -> Any:
     return dist.ProcessGroupGloo(store, rank, size, timeout=timeout)
 
 
-def _with_host(group: Any) -> None:
-    """Has a group take tensors of the host too, if it was made for the device alone."""
-    if HOST not in group._device_types:
-        group._register_backend(HOST, dist.ProcessGroup.BackendType.CUSTOM, group._get_backend(DEVICE))
+_get_backend: Callable[..., Any] = dist.ProcessGroup._get_backend
+
+
+def _backend(group: Any, device: Any) -> Any:
+    """A group's backend for tensors of a device, where it was made for the host or for the device alone, too."""
+    kind = torch.device(torch.device(device).type)
+    other = {HOST: DEVICE, DEVICE: HOST}.get(kind)
+    if kind not in group._device_types and other in group._device_types:
+        group._register_backend(kind, dist.ProcessGroup.BackendType.CUSTOM, _get_backend(group, other))
+    return _get_backend(group, device)
 
 
 def _finished(work: Any) -> Any:
@@ -80,12 +86,11 @@ def _finished(work: Any) -> Any:
 
 
 @contextmanager
-def _told(operator: Any, group: Any) -> Iterator[None]:
+def _told(where: str) -> Iterator[None]:
     """Has what a collective fails with say where."""
     try:
         yield
     except RuntimeError as error:
-        where = f"{operator.name()} of rank {group.rank()} of {group.size()}"
         # In gloo's words, which say whether another process is gone or late.
         raise dist.DistBackendError(f"{where}: {error}") from error
 
@@ -147,18 +152,19 @@ def _kernel(collective: Any, writes: bool) -> Callable[..., Any]:
             return staged[id(x)][1]
 
         group = dist.ProcessGroup.unbox(given[group_at])
-        _with_host(group)
+        _backend(group, HOST)
         hosts = list(pytree.tree_map_only(torch.Tensor, down, given))
         mean = reduces is not None and given[reduces].op() == AVERAGE
         if reduces is not None:
             hosts[reduces] = (
                 torch.classes.c10d.ReduceOp() if mean else given[reduces]
             )  # a sum: gloo has no mean
-        with _told(operator, group):
+        # What runs on gloo's thread holds no group: the last reference to it would go there, and end the process.
+        size, where = group.size(), f"{operator.name()} of rank {group.rank()} of {group.size()}"
+        with _told(where):
             results = operator(*hosts)
         work = dist.Work.unbox(results if alone else results[-1])
         wanted = [staged[id(x)] for x in pytree.tree_leaves(given[0]) if id(x) in staged] if writes else []
-        size = group.size() if mean else 1
 
         def copied() -> list[torch.Tensor]:
             with torch.no_grad():
@@ -167,7 +173,7 @@ def _kernel(collective: Any, writes: bool) -> Callable[..., Any]:
             return [there for there, _ in wanted]
 
         if wanted and async_at < len(given) and not given[async_at]:
-            with _told(operator, group):
+            with _told(where):
                 work.wait()
             copied()
         elif wanted and collective is c10d.recv_any_source_:
@@ -176,7 +182,7 @@ def _kernel(collective: Any, writes: bool) -> Callable[..., Any]:
 
             def taken(done: Any) -> list[torch.Tensor]:
                 try:
-                    with _told(operator, group):
+                    with _told(where):
                         done.value()
                 except dist.DistBackendError as error:
                     _spoilt([there for there, _ in wanted], error)
@@ -191,6 +197,7 @@ def _kernel(collective: Any, writes: bool) -> Callable[..., Any]:
 
 def register() -> None:
     """Has the operators run so on the device; where PyTorch was built without torch.distributed there are none."""
+    dist.ProcessGroup._get_backend = _backend
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Warning only once for all operators", UserWarning)
         for collective, writes in COLLECTIVES.items():

@@ -11,6 +11,7 @@ import torch
 
 from hologram.frontend.executor import Executor
 from hologram_torch import amp
+from hologram_torch.device import memory
 from hologram_torch.device.devices import devices
 from hologram_torch.device.generator import (
     defaults,
@@ -62,6 +63,7 @@ __all__ = [
     "manual_seed_all",
     "max_memory_allocated",
     "mem_get_info",
+    "memory",
     "memory_allocated",
     "memory_reserved",
     "memory_stats",

@@ -1,9 +1,10 @@
-"""Taichi's vulkan arch: a kernel per work over ndarrays, waited for with ti.sync()."""
+"""Taichi, its vulkan arch or the CPU's: a kernel per work over ndarrays, waited for with ti.sync()."""
 
 # pyright: reportMissingImports=false, reportOptionalMemberAccess=false
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 import taichi as ti
 
+from bench.contenders import taichi_gallery
 from bench.contenders import taichi_kernels as kernels
 from hologram.benchmark.functions import HEADS, HIDDEN
 from hologram.benchmark.jobs import Job, in_place
@@ -18,10 +20,6 @@ from hologram.benchmark.models.declared import Arrays
 from hologram.benchmark.works import Work
 
 LANES = 1024  # partial sums of a whole-array sum; every size is a multiple
-
-ti.init(arch=ti.vulkan, log_level=ti.WARN, offline_cache=False)
-if ti.lang.impl.current_cfg().arch != ti.vulkan:
-    raise ImportError("Taichi finds no Vulkan device")
 
 
 def _array(values):
@@ -52,10 +50,14 @@ FORMS = {
 }
 
 
+@dataclass(frozen=True)
 class Taichi:
-    device = "vulkan"
+    device: str
 
     def prepare(self, work: Work, inputs: Arrays) -> Job | None:
+        if work.name in taichi_gallery.MAKERS:
+            call, result = taichi_gallery.MAKERS[work.name](*inputs.values())
+            return Job(lambda: (call(), ti.sync()), result)
         if work.lists:
             return self._adam(inputs)
         form = FORMS.get(work.name)
@@ -85,4 +87,10 @@ class Taichi:
 
 
 def open_contender(name: str, where: str) -> Taichi:
-    return Taichi()
+    """Its vulkan arch, or that of the CPU where the name ends in `cpu`."""
+    arch = ti.cpu if name.endswith("cpu") else ti.vulkan
+    threads = int(os.environ.get("BENCH_THREADS", os.cpu_count() or 1))
+    ti.init(arch=arch, log_level=ti.WARN, offline_cache=False, cpu_max_num_threads=threads)
+    if ti.lang.impl.current_cfg().arch not in (ti.vulkan, ti.x64, ti.arm64):
+        raise ImportError("Taichi finds no Vulkan device")
+    return Taichi(arch.name)

@@ -12,7 +12,7 @@ from hologram.benchmark.whole_programs import ABLE
 def rows() -> Iterator[Row]:
     """A row a program."""
     for name, program in PROGRAMS.items():
-        yield Row(name, 0, Goal(ratio=program.limit))
+        yield Row(name, goal=Goal(ratio=program.limit), program=True)
 
 
 OURS, *PEERS = (*ABLE[False], *ABLE[True])

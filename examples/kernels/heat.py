@@ -1,17 +1,19 @@
 """Heat in a plate whose border is cold: one kernel for each step, a number that changes at each call.
 
-python examples/kernels/heat.py webgpu
+python examples/kernels/heat.py --backend cpu writes heat.png.
 """
 
 # pyright: reportInvalidTypeForm=false
 
 from __future__ import annotations
 
-import sys
+from pathlib import Path
 
 import numpy as np
 
 import hologram as hg
+from hologram.demo.colours import coloured, enlarged
+from hologram.demo.gallery import run
 
 
 @hg.kernel
@@ -33,8 +35,13 @@ def cool(executor: hg.Executor, plate: np.ndarray, steps: int, dt: float = 0.2) 
     return now.to_numpy()
 
 
+def main(steps: int = 120, output: Path = Path("heat.png")) -> None:
+    hot = np.zeros((100, 240), np.float32)
+    hot[30:70, 40:200:20] = hot[30:70, 41:200:20] = hot[48:52, 40:200] = 1.0
+    found = cool(hg.default_executor(), hot, steps)
+    enlarged(coloured(found, 0, float(found.max())), 480).save(output)
+    print(f"{output}: the warmest place has {found.max():.2f} after {steps} steps")
+
+
 if __name__ == "__main__":
-    hot = np.zeros((20, 60), np.float32)
-    hot[6:14, 10:50] = 1.0
-    for row in cool(hg.Executor(*sys.argv[1:]), hot, 30):
-        print("".join(" .:-=+*#%@"[min(int(10 * x), 9)] for x in row))
+    run(main)

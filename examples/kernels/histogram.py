@@ -1,6 +1,6 @@
 """A histogram: each workgroup counts in shared memory, then adds its counts to everybody's.
 
-python examples/kernels/histogram.py webgpu
+python examples/kernels/histogram.py --backend cpu writes histogram.png.
 """
 
 # pyright: reportInvalidTypeForm=false
@@ -8,11 +8,13 @@ python examples/kernels/histogram.py webgpu
 from __future__ import annotations
 
 import math
-import sys
+from pathlib import Path
 
 import numpy as np
 
 import hologram as hg
+from hologram.demo.colours import plotted
+from hologram.demo.gallery import run
 
 BINS = 64
 THREADS = 256
@@ -38,8 +40,14 @@ def histogram(executor: hg.Executor, x: np.ndarray, low: float, high: float) -> 
     return counts.to_numpy()
 
 
+def main(size: int = 1_000_000, output: Path = Path("histogram.png")) -> None:
+    numbers = np.random.default_rng(0).normal(size=size).astype(np.float32)
+    counts = histogram(hg.default_executor(), numbers, -4.0, 4.0)
+    middles = (np.arange(BINS) + 0.5) / BINS * 8.0 - 4.0
+    bell = size * 8.0 / BINS * np.exp(-(middles**2) / 2.0) / np.sqrt(2.0 * np.pi)
+    plotted({"counted": counts, "expected": bell}, middles).save(output)
+    print(f"{output}: {counts.sum()} of {size} numbers are between -4 and 4")
+
+
 if __name__ == "__main__":
-    numbers = np.random.default_rng(0).normal(size=1_000_000).astype(np.float32)
-    found = histogram(hg.Executor(*sys.argv[1:]), numbers, -4.0, 4.0)
-    for row in found.reshape(32, 2).sum(1):
-        print("#" * int(60 * row / found.max()))
+    run(main)

@@ -1,17 +1,19 @@
 """Conway's Game of Life: a kernel that reads eight neighbours, the world wrapped around at its border.
 
-python examples/kernels/life.py cpu
+python examples/kernels/life.py --backend cpu writes life.png.
 """
 
 # pyright: reportInvalidTypeForm=false
 
 from __future__ import annotations
 
-import sys
+from pathlib import Path
 
 import numpy as np
 
 import hologram as hg
+from hologram.demo.colours import PAPER, coloured, enlarged
+from hologram.demo.gallery import run
 
 
 @hg.kernel
@@ -35,7 +37,12 @@ def play(executor: hg.Executor, world: np.ndarray, generations: int) -> np.ndarr
     return now.to_numpy()
 
 
+def main(size: int = 120, generations: int = 200, output: Path = Path("life.png")) -> None:
+    soup = (np.random.default_rng(1).random((size, 2 * size)) < 0.3).astype(np.uint8)
+    world = play(hg.default_executor(), soup, generations)
+    enlarged(coloured(world, 0, 1, (PAPER, (38, 84, 140))), 480).save(output)
+    print(f"{output}: {world.mean():.1%} of the cells live after {generations} generations")
+
+
 if __name__ == "__main__":
-    soup = (np.random.default_rng(1).random((24, 60)) < 0.3).astype(np.uint8)
-    for row in play(hg.Executor(*sys.argv[1:]), soup, 40):
-        print("".join(" #"[cell] for cell in row))
+    run(main)

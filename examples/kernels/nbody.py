@@ -1,17 +1,19 @@
 """Gravity between all pairs of bodies: a workgroup loads a tile of them once, into memory that its lanes share.
 
-python examples/kernels/nbody.py cpu
+python examples/kernels/nbody.py --backend cpu writes nbody.png: how strongly a cloud pulls.
 """
 
 # pyright: reportInvalidTypeForm=false
 
 from __future__ import annotations
 
-import sys
+from pathlib import Path
 
 import numpy as np
 
 import hologram as hg
+from hologram.demo.colours import coloured, enlarged
+from hologram.demo.gallery import run
 
 TILE = 64
 SOFTENING = 1e-2
@@ -50,8 +52,19 @@ def accelerations(executor: hg.Executor, places: np.ndarray, mass: np.ndarray) -
     return force.to_numpy()
 
 
-if __name__ == "__main__":
+def main(bodies: int = 3000, side: int = 60, output: Path = Path("nbody.png")) -> None:
+    """Bodies without mass, one a pixel, feel how three clouds pull."""
     rng = np.random.default_rng(0)
-    bodies = rng.normal(size=(1000, 3)).astype(np.float32)
-    found = accelerations(hg.Executor(*sys.argv[1:]), bodies, np.full(1000, 1e-3, np.float32))
-    print(f"the strongest pull is {np.linalg.norm(found, axis=1).max():.3f}")
+    middles = np.float32([[-1.0, 0.2, 0.0], [0.9, 0.5, 0.0], [0.3, -0.6, 0.0]])
+    clouds = middles[rng.integers(3, size=bodies)] + rng.normal(size=(bodies, 3)) * 0.25
+    y, x = np.meshgrid(np.linspace(1.0, -1.0, side), np.linspace(-2.0, 2.0, 2 * side), indexing="ij")
+    pixels = np.stack([x, y, np.zeros_like(x)], axis=-1).reshape(-1, 3)
+    mass = np.append(np.full(bodies, 1.0 / bodies, np.float32), np.zeros(len(pixels), np.float32))
+    found = accelerations(hg.default_executor(), np.concatenate([clouds, pixels]).astype(np.float32), mass)
+    strength = np.linalg.norm(found[bodies:], axis=1).reshape(side, 2 * side)
+    enlarged(coloured(strength, 0, float(np.percentile(strength, 99.5))), 480).save(output)
+    print(f"{output}: the strongest pull is {strength.max():.3f}")
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,18 +1,20 @@
 """Where a pollutant came from: a simulation of many steps, differentiated, finds its start from where it ended.
 
-python examples/kernels/where_from.py webgpu
+python examples/kernels/where_from.py --backend cpu writes where_from.png: where it ended, what was found, the truth.
 """
 
 # pyright: reportInvalidTypeForm=false
 
 from __future__ import annotations
 
-import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import hologram as hg
+from hologram.demo.colours import coloured, enlarged
+from hologram.demo.gallery import run
 
 
 @hg.kernel
@@ -50,19 +52,15 @@ def found(executor: hg.Executor, end: np.ndarray, steps: int, turns: int) -> tup
     return start.to_numpy(), errors
 
 
+def main(turns: int = 100, output: Path = Path("where_from.png")) -> None:
+    truth = np.zeros((32, 120), np.float32)
+    truth[8:14, 12:20] = truth[20:24, 28:40] = 1.0
+    end = carried(hg.default_executor().tensor(truth), 20).to_numpy()
+    guess, errors = found(hg.default_executor(), end, 20, turns)
+    gap = np.ones((1, 120), np.float32)
+    enlarged(coloured(np.concatenate([end, gap, guess, gap, truth]), 0, 1), 480).save(output)
+    print(f"{output}: the error is {errors[-1] / errors[0]:.5f} of what it was")
+
+
 if __name__ == "__main__":
-    executor = hg.Executor(*sys.argv[1:])
-    truth = np.zeros((16, 60), np.float32)
-    truth[4:7, 6:10] = truth[10:12, 14:20] = 1.0
-    end = carried(executor.tensor(truth), 12).to_numpy()
-    guess, errors = found(executor, end, 12, 100)
-    for title, field in (
-        ("where it ended", end),
-        ("where it came from, found", guess),
-        ("and in truth", truth),
-    ):
-        print(title)
-        for row in field:
-            print("".join(" .:-=+*#%@"[min(int(10 * x), 9)] for x in row))
-    bars = [errors[k] / errors[0] for k in range(0, len(errors), 10)]
-    print("the error:", *(f"{x:.4f}" for x in bars))
+    run(main)

@@ -42,7 +42,7 @@ def ctc_loss(logits: Any, texts: Any, steps: Any, lengths: Any) -> Any:
         return hg.where((number < steps)[:, None], stayed + now, ways), None
 
     begin = hg.where(hg.arange(2 * most + 1, device=logits.executor) < 2, emitted[0], NEVER)
-    numbers = hg.arange(1, logits.shape[0], dtype="i32", device=logits.executor)
+    numbers = hg.arange(1, logits.shape[0], dtype="int32", device=logits.executor)
     ways, _ = hg.scan(step, begin, (numbers, emitted[1:]))
     end = 2 * lengths[:, None]
     quiet = hg.take_along_axis(ways, end, axis=1)
@@ -69,6 +69,14 @@ def trained(
         logits = logits - 2.0 * slope
         losses.append(loss.item())
     return losses, hg.argmax(logits, axis=-1)[:, 0].tolist()
+
+
+def inputs(time: int) -> tuple[np.ndarray, ...]:
+    """Random logits and texts, 16 of each, to measure it."""
+    rng = np.random.default_rng(0)
+    logits = rng.standard_normal((time, 16, 28)).astype(np.float32)
+    texts = rng.integers(1, 28, (16, 20)).astype(np.int32)
+    return logits, texts, np.full(16, time, np.int32), rng.integers(10, 21, 16).astype(np.int32)
 
 
 if __name__ == "__main__":

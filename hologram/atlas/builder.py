@@ -112,7 +112,15 @@ class Region:
 class Builder:
     """Collects a program; equal pure instructions in reach of each other are emitted once."""
 
-    def __init__(self, name: str, *, rank: int = 1, reduced: int = 0, workgroup: int | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        *,
+        rank: int = 1,
+        reduced: int = 0,
+        workgroup: int | None = None,
+        disjoint: bool = False,
+    ) -> None:
         self.name = name
         self.rank = rank
         self.reduced = reduced
@@ -121,6 +129,7 @@ class Builder:
                 f"{name}: a workgroup is how many threads it has, one whole number, got {workgroup!r}"
             )
         self.workgroup = workgroup
+        self.disjoint = disjoint
         self._buffers: list[BufferParameter] = []
         self._scalars: list[ScalarParameter] = []
         self._shared: list[SharedArray] = []
@@ -323,6 +332,11 @@ class Builder:
         return result
 
     @property
+    def parameters(self) -> Sequence[BufferParameter]:
+        """The buffers so far."""
+        return self._buffers
+
+    @property
     def written(self) -> Iterator[Instruction]:
         """The instructions so far that the next one may use the results of, in order."""
         return chain.from_iterable(self._scopes)
@@ -339,6 +353,7 @@ class Builder:
             self.workgroup,
             Block(tuple(self._scopes[0])),
             tuple(self._local),
+            self.disjoint,
         )
 
     def _new(self, dtype: DType) -> Value:

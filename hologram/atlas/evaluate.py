@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from hologram.atlas.arithmetic import COMPUTE, identity, narrow, number, wide
-from hologram.atlas.opcodes import ATOMICS, REDUCTIONS, Opcode
+from hologram.atlas.opcodes import ATOMICS, MEETINGS, REDUCTIONS, Opcode
 from hologram.atlas.program import Block, Instruction, Program
 from hologram.foundation.errors import ProgramError
 from hologram.foundation.frozen import frozen
@@ -27,7 +27,7 @@ Mask = Array | None  # the lanes that take part; None: all
 Watch = Callable[[Instruction, Arrays, Arrays, Mask], Arrays]
 
 CHUNK = 2**20  # lanes evaluated at a time where lanes do not meet
-_MEETING = ATOMICS | {Opcode.SHARED_LOAD, Opcode.SHARED_STORE, Opcode.BARRIER}
+_MEETING = ATOMICS | {Opcode.SHARED_LOAD, Opcode.SHARED_STORE} | MEETINGS
 
 
 def evaluate(
@@ -339,6 +339,14 @@ def _barrier(lanes: _Lanes, i: Instruction, operands: Arrays, mask: Mask) -> Arr
     return ()
 
 
+def _shuffle(lanes: _Lanes, i: Instruction, operands: Arrays, mask: Mask) -> Arrays:
+    """What another lane of the subgroup has; 0 of one that is not there."""
+    value, number_ = operands
+    width, lane = int(i.attribute or 1), lanes.lane()
+    source = lane - lane % (lanes.program.workgroup or 1) % width + number_.astype(np.int64) % width
+    return (_gather(np.broadcast_to(value, lanes.shape).reshape(-1), source),)
+
+
 # Reductions.
 
 
@@ -382,6 +390,7 @@ _STEPS: dict[Opcode, Step] = {
     Opcode.LOCAL_LOAD: _local_load,
     Opcode.LOCAL_STORE: _local_store,
     Opcode.BARRIER: _barrier,
+    Opcode.SHUFFLE: _shuffle,
     **dict.fromkeys(ATOMICS, _atomic),
     **dict.fromkeys(REDUCTIONS, _reduce),
 }

@@ -91,6 +91,9 @@ class Opcode(Enum):
         "while"  # condition first...; block arguments: carried...; it yields whether to go on, and carried...
     )
     BARRIER = "barrier"  # all lanes of a workgroup meet here, and see each other's shared stores
+    # [width] x number; all lanes of a workgroup come here, each gets another's x: of its subgroup, `width` neighbours
+    # in the workgroup, that of the lane of this number, modulo width; any value where that lane is outside of the grid
+    SHUFFLE = "shuffle"
 
     # Row reductions fold a value over the grid's reduced axes, in any order; the result is the same for a whole row.
     REDUCE_ADD = "reduce_add"  # x; floats accumulate in f32 at least
@@ -119,6 +122,7 @@ class Opcode(Enum):
     TRUNC = "trunc"
 
 
+NOWHERE = 2**31 - 1  # a position outside of every array, for accesses that shall do nothing
 O = Opcode
 POSITIONS = frozenset({O.COORDINATE, O.EXTENT, O.LANE, O.WORKGROUP, O.THREAD})
 COMPARISONS = frozenset({O.EQ, O.NE, O.LT, O.LE, O.GT, O.GE})
@@ -173,7 +177,9 @@ LOCAL_ACCESSES = frozenset({O.LOCAL_LOAD, O.LOCAL_STORE})
 # What has a position as its first operand.
 ACCESSES = BUFFER_ACCESSES | LOCAL_ACCESSES | {O.SHARED_LOAD, O.SHARED_STORE}
 LOADS = frozenset({O.LOAD, O.SHARED_LOAD, O.LOCAL_LOAD})
-EFFECTS = frozenset({O.STORE, O.SHARED_STORE, O.LOCAL_STORE, O.BARRIER}) | ATOMICS
+MEETINGS = frozenset({O.BARRIER, O.SHUFFLE})  # where all lanes of a workgroup come
+STORES = frozenset({O.STORE, O.SHARED_STORE, O.LOCAL_STORE})
+EFFECTS = STORES | ATOMICS | MEETINGS
 LOOPS = frozenset({O.LOOP, O.WHILE})
 STRUCTURED = LOOPS | {O.IF}
 PURE = frozenset(Opcode) - LOADS - EFFECTS - STRUCTURED

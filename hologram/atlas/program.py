@@ -177,6 +177,7 @@ class Program(Launchable):
     workgroup: int | None
     body: Block
     local: tuple[LocalArray, ...] = ()
+    disjoint: bool = False  # its author says: no two lanes store into one element
 
     __hash__ = Launchable.__hash__
 
@@ -223,7 +224,8 @@ def written(program: Program, names: Mapping[str, str]) -> tuple[list[str], dict
     def called(thing: Program | BufferParameter | ScalarParameter | SharedArray | LocalArray) -> str:
         return names.get(thing.name, thing.name)
 
-    lines = [f"program {called(program)} rank {program.rank} reduced {program.reduced}{workgroup}"]
+    disjoint = " disjoint" if program.disjoint else ""
+    lines = [f"program {called(program)} rank {program.rank} reduced {program.reduced}{workgroup}{disjoint}"]
     lines += [f"buffer {called(b)} : {b.dtype} {b.access.value}" for b in program.buffers]
     lines += [f"scalar {called(s)} : {s.dtype}" for s in program.scalars]
     lines += [f"shared {called(s)} : {s.dtype} {s.size}" for s in program.shared]

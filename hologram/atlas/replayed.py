@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from hologram.atlas.opcodes import ATOMICS, LOCAL_ACCESSES, PURE, REDUCTIONS, STRUCTURED, Opcode
+from hologram.atlas.opcodes import ATOMICS, LOCAL_ACCESSES, MEETINGS, PURE, REDUCTIONS, STRUCTURED, Opcode
 from hologram.atlas.program import Block, Instruction, Program
 from hologram.atlas.ssa import definitions, mentions
 from hologram.foundation.errors import GradientError
@@ -15,7 +15,7 @@ from hologram.foundation.frozen import frozen
 O = Opcode
 _WAYS: Mapping[Opcode, str] = {
     **dict.fromkeys(
-        (O.SHARED_LOAD, O.SHARED_STORE, O.BARRIER), "points that share memory cannot be followed backwards"
+        (O.SHARED_LOAD, O.SHARED_STORE, *MEETINGS), "points that share memory cannot be followed backwards"
     ),
     **dict.fromkeys(
         LOCAL_ACCESSES, "a local array cannot be followed backwards: keep its elements in variables"

@@ -83,7 +83,13 @@ def rewrite(
     Raises:
         ProgramError: an instruction that is kept has an operand known in parts or of a dtype that does not fit.
     """
-    builder = Builder(program.name, rank=program.rank, reduced=program.reduced, workgroup=program.workgroup)
+    builder = Builder(
+        program.name,
+        rank=program.rank,
+        reduced=program.reduced,
+        workgroup=program.workgroup,
+        disjoint=program.disjoint,
+    )
     walk = Rewriting(builder, rule, unrolled)
     declared: dict[BufferParameter, BufferParameter] = {}
     for buffer in program.buffers:

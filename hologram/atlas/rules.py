@@ -82,6 +82,7 @@ RULES: dict[Opcode, Rule] = {
     **dict.fromkeys((O.EQ, O.NE), Rule("T T", "bool", ORDERED | COMPLEX)),
     O.SELECT: Rule("bool T T", "T", ANY),
     O.BARRIER: Rule("", ""),
+    O.SHUFFLE: Rule("T u32", "T", NUMBERS),
     **dict.fromkeys(REDUCTIONS, Rule("T", "T", NUMBERS)),
     O.REDUCE_ADD: Rule("T", "T", NUMBERS | COMPLEX),
     **dict.fromkeys(TRANSCENDENTALS, Rule("T", "T", FLOATS)),

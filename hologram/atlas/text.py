@@ -38,9 +38,10 @@ from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType
 from hologram.foundation.errors import ProgramError
 
-# What stands after the opcode: a parameter's name, an axis, or a number of the result's dtype.
+# What stands after the opcode: a parameter's name, an axis or a width, or a number of the result's dtype.
 NAMED = ACCESSES | {Opcode.SCALAR}
 AXIS = frozenset({Opcode.COORDINATE, Opcode.EXTENT})
+COUNTED = AXIS | {Opcode.SHUFFLE}  # with a whole number
 
 _DTYPES = {d.name: d for d in (*dtypes.ALL, dtypes.index)}
 # re compiles them when a text is read: a program that is only written needs none.
@@ -51,7 +52,7 @@ _INSTRUCTION = (
     r"(?:\s*\((?P<arguments>[^)]*)\))?"
     r"(?:\s*:\s*(?P<types>\w+(?:\s*,\s*\w+)*))?"
 )
-_HEADER = r"program\s+(\S+)\s+rank\s+(\d+)\s+reduced\s+(\d+)(?:\s+workgroup\s+(\d+))?"
+_HEADER = r"program\s+(\S+)\s+rank\s+(\d+)\s+reduced\s+(\d+)(?:\s+workgroup\s+(\d+))?(\s+disjoint)?"
 _PARAMETER = r"(buffer|scalar|shared|local)\s+(\S+)\s*:\s*(\w+)(?:\s+(\w+))?"
 
 
@@ -103,7 +104,9 @@ class _Reader:
     def program(self) -> Program:
         header = re.fullmatch(_HEADER, self.peek())
         if header is None:
-            raise self.fail("a program must start with `program NAME rank N reduced N [workgroup N]`")
+            raise self.fail(
+                "a program must start with `program NAME rank N reduced N [workgroup N] [disjoint]`"
+            )
         self.at += 1
         buffers: list[BufferParameter] = []
         scalars: list[ScalarParameter] = []
@@ -114,7 +117,7 @@ class _Reader:
         body = self.block((), ())
         if self.at < len(self.lines):
             raise self.fail("an instruction must stand here")
-        name, rank, reduced, workgroup = header.groups()
+        name, rank, reduced, workgroup, disjoint = header.groups()
         threads = None if workgroup is None else int(workgroup)
         return Program(
             name,
@@ -126,6 +129,7 @@ class _Reader:
             threads,
             body,
             tuple(local),
+            disjoint is not None,
         )
 
     def parameter(
@@ -214,14 +218,14 @@ class _Reader:
     def attribute(
         self, opcode: Opcode, word: str | None, types: tuple[DType, ...]
     ) -> str | complex | bool | None:
-        needed = opcode in NAMED or opcode in AXIS or opcode is Opcode.CONSTANT
+        needed = opcode in NAMED or opcode in COUNTED or opcode is Opcode.CONSTANT
         if needed != (word is not None):
             raise self.fail(f"{opcode.value} must have {'an' if needed else 'no'} attribute")
         if word is None or opcode in NAMED:
             return word
         if opcode is Opcode.CONSTANT and len(types) != 1:
             raise self.fail("a constant must have one result")
-        d = dtypes.index if opcode in AXIS else types[0]
+        d = dtypes.index if opcode in COUNTED else types[0]
         try:
             return _read_number(word, d)
         except ValueError:

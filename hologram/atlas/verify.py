@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from hologram.atlas.opcodes import (
     ATOMICS,
+    MEETINGS,
     READS,
     REDUCTIONS,
     STRUCTURED,
@@ -27,7 +28,7 @@ from hologram.atlas.rules import (
     NOT_INDEXABLE,
     RULES,
 )
-from hologram.atlas.text import AXIS, NAMED, line_numbers
+from hologram.atlas.text import AXIS, COUNTED, NAMED, line_numbers
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType
 from hologram.foundation.errors import ProgramError
@@ -36,9 +37,9 @@ _NAME = re.compile(r"[A-Za-z](_?[A-Za-z0-9])*_?")
 
 O = Opcode
 # Opcodes whose value, or effect, depends on the workgroup.
-_COOPERATING = frozenset({O.WORKGROUP, O.THREAD, O.SHARED_LOAD, O.SHARED_STORE, O.BARRIER})
+_COOPERATING = frozenset({O.WORKGROUP, O.THREAD, O.SHARED_LOAD, O.SHARED_STORE}) | MEETINGS
 # Values that may differ between the lanes of a workgroup, whatever their operands.
-_DIVERGING = ATOMICS | {O.COORDINATE, O.LANE, O.THREAD, O.LOAD, O.SHARED_LOAD, O.LOCAL_LOAD}
+_DIVERGING = ATOMICS | {O.COORDINATE, O.LANE, O.THREAD, O.LOAD, O.SHARED_LOAD, O.LOCAL_LOAD, O.SHUFFLE}
 _NAMES = {
     O.SCALAR: "scalar",
     O.SHARED_LOAD: "shared array",
@@ -124,8 +125,8 @@ class _Verifier:
                 )
             if i.opcode in _COOPERATING and self.program.workgroup is None:
                 raise self.refuse(i, "the program must name its workgroup")
-            if i.opcode is Opcode.BARRIER and not uniform:
-                raise self.refuse(i, "a barrier must not stand where lanes of a workgroup part")
+            if i.opcode in MEETINGS and not uniform:
+                raise self.refuse(i, f"a {i.opcode.value} must not stand where lanes of a workgroup part")
             if i.opcode not in STRUCTURED and i.blocks:
                 raise self.refuse(i, f"only if, loop and while have blocks, got {len(i.blocks)}")
             self.verify_attribute(i)
@@ -156,6 +157,12 @@ class _Verifier:
         if i.opcode in AXIS:
             if not isinstance(a, int) or isinstance(a, bool) or not 0 <= a < self.program.rank:
                 raise self.refuse(i, f"the axis must be below the rank of {self.program.rank}, got {a}")
+        elif i.opcode in COUNTED:
+            threads = self.program.workgroup or 0
+            if not isinstance(a, int) or isinstance(a, bool) or a < 1 or threads % a or a & (a - 1):
+                raise self.refuse(
+                    i, f"the width must be a power of two that divides the workgroup of {threads}, got {a}"
+                )
         elif i.opcode not in NAMED and i.opcode is not Opcode.CONSTANT and a is not None:
             raise self.refuse(i, f"there must be no attribute, got {a}")
 

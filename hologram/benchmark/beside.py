@@ -36,7 +36,7 @@ TURN_SECONDS = 10.0  # of a program, where nobody asked for a number of steps
 COLUMNS = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
 THREADS = (
     "BENCH_THREADS", "HOLOGRAM_CPU_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS",
-    "NUMEXPR_NUM_THREADS", "NUMEXPR_MAX_THREADS", "LP_NUM_THREADS",
+    "NUMBA_NUM_THREADS", "NUMEXPR_NUM_THREADS", "NUMEXPR_MAX_THREADS", "LP_NUM_THREADS",
 )  # fmt: skip
 errors = Console(stderr=True)
 
@@ -173,7 +173,7 @@ def measured(run: Run, rows: Sequence[Row], own: bool, given: argparse.Namespace
                 progress.advance(task)
             for row in rows:
                 progress.update(task, description=f"{row.work} {row.label}")
-                if row.work in PROGRAMS:
+                if row.program:
                     who = given.who.split(",") if given.who else ()
                     results.append(run.program(row, who, steps, turn_seconds))
                 else:

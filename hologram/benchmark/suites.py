@@ -47,7 +47,7 @@ NO_GOAL = Goal()
 
 @frozen
 class Row:
-    """A work at a size (of a matmul: its side), or a whole program.
+    """A work at a size (of a matmul: its side), or a whole program, whose name may be that of a work too.
 
     The ratio is to the best of the peers in `against`, of all where that is empty; `in_mean` says whether it counts in
     the suite's geometric mean.
@@ -58,11 +58,12 @@ class Row:
     goal: Goal = NO_GOAL
     against: tuple[str, ...] = ()
     in_mean: bool = True
+    program: bool = False
 
     @property
     def label(self) -> str:
         """The size as people write it; a program has none."""
-        return WORKS[self.work].label(self.size) if self.work in WORKS else ""
+        return "" if self.program else WORKS[self.work].label(self.size)
 
 
 @frozen

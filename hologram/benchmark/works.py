@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from hologram.benchmark import functions
 from hologram.benchmark.functions import CLASSES, FEATURES, HEADS, HIDDEN, HIDDEN_UNITS, INPUTS, TENSORS
 from hologram.benchmark.jobs import Call, Job, as_it_is, off
+from hologram.benchmark.kernels.declared import KERNELS
 from hologram.benchmark.models import numpy_gradients
 from hologram.benchmark.models.declared import CHECKED_STEPS, MODELS, Arrays, Model, split
 from hologram.benchmark.timing import NoTime
@@ -287,6 +288,13 @@ def _of(name: str, model: Model, trained: bool) -> Work:
 
 
 _MODELS = tuple(_of(name, model, trained) for name, model in MODELS.items() for trained in (False, True))
-WORKS = {work.name: work for work in (*_OPERATIONS, *_FUNCTIONS, *_MODELS)}
+_KERNELS = tuple(
+    Work(
+        name, given=kernel.inputs, function=lambda w, *given, of=kernel.reference: of(*given), head=None,
+        tolerance=kernel.tolerance, scale=kernel.scale, label=kernel.label,
+    )
+    for name, kernel in KERNELS.items()
+)  # fmt: skip
+WORKS = {work.name: work for work in (*_OPERATIONS, *_FUNCTIONS, *_MODELS, *_KERNELS)}
 WORKS["mul"] = WORKS["multiply"]  # as peers' rows call it
 ROWS = {work.name: work for work in _OPERATIONS}  # of the matrix

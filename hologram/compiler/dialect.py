@@ -113,6 +113,8 @@ class Dialect:
     )  # likewise, of counters that are spelled otherwise
     # {0}: a value, {1}: a distance; what the thread has whose number in the subgroup differs by that bit. All must ask.
     exchange: Mapping[DType, str] = field(default_factory=dict)
+    # {0}: a value, {1}: a u32; what the thread of that number in the subgroup has. All must ask.
+    shuffle: Mapping[DType, str] = field(default_factory=dict)
     # {buffer} {position} {value}, {expected} of a comparing exchange. Missing: `{buffer}[{position}]`, an assignment.
     loads: Mapping[DType, str] = field(default_factory=dict)
     stores: Mapping[DType, str] = field(default_factory=dict)

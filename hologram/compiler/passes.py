@@ -52,9 +52,11 @@ class Goal:
     unrolled: Mapping[int, Unrolling] = field(default_factory=dict)  # loops, by their counters
 
     @staticmethod
-    def language(dialect: Dialect) -> Goal:
+    def language(dialect: Dialect, limits: Limits | None = None) -> Goal:
         """That of a language without its launches."""
-        return Goal(dialect=dialect, lacks=lambda opcode, dtype: not dialect.spells(opcode, dtype))
+        return Goal(
+            limits=limits, dialect=dialect, lacks=lambda opcode, dtype: not dialect.spells(opcode, dtype)
+        )
 
 
 @frozen(eq=False)

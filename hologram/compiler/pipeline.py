@@ -28,6 +28,7 @@ from hologram.compiler.lowering.lower import WIDEN, refuse
 from hologram.compiler.lowering.nan_guards import NAN_GUARDS
 from hologram.compiler.lowering.paging import PAGE
 from hologram.compiler.lowering.parts import PART
+from hologram.compiler.lowering.shuffles import SHUFFLES
 from hologram.compiler.lowering.unrolling import UNROLL
 from hologram.compiler.passes import Applied, Goal, Pass, Stage, programs, size
 from hologram.compiler.scheduling.reproducible import REPRODUCE
@@ -57,6 +58,7 @@ PASSES: tuple[Pass, ...] = (
     MERGE,
     PAGE,
     GUARD,
+    SHUFFLES,
     WIDEN,
     EXPAND,
     NAN_GUARDS,

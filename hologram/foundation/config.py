@@ -238,7 +238,7 @@ class Config:
         _flag,
         lambda: False,
         "0 or 1",
-        "check every index of @hg.kernel on the device, and raise BoundsError for the first one outside",
+        "check indices and asserts of @hg.kernel on the device, raise for the first that fails, and print",
     )
     kernels = Knob(
         "HOLOGRAM_KERNELS",

@@ -67,6 +67,10 @@ class BoundsError(HologramError, IndexError):
     """A kernel reads or writes outside of an array; the message names it, the index, and the point of the grid."""
 
 
+class AssertionFailed(HologramError, AssertionError):
+    """An `assert` of a kernel does not hold at a point of its grid; the message names the line and the point."""
+
+
 class TraceError(HologramError, TypeError):
     """A function that is being traced asks for something that is known only when it runs."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, update_wrapper
 from types import FunctionType
 from typing import Any, cast, overload
@@ -15,16 +16,19 @@ from hologram.atlas.program import Access, Program
 from hologram.atlas.replayed import NoDerivative
 from hologram.foundation import dtypes
 from hologram.foundation.config import config
-from hologram.foundation.errors import KernelError, ShapeError, TraceError
+from hologram.foundation.errors import GradientError, KernelError, ShapeError, TraceError
 from hologram.foundation.frozen import frozen
 from hologram.frontend.gradient.launches import stated
 from hologram.frontend.gradient.tape import Tape
 from hologram.frontend.jit.number import TracedNumber
 from hologram.frontend.kernel_arguments import check_host, checked_argument, counted, renumbered
+from hologram.frontend.transforms.forward import Forward
 from hologram.kernels import python_form
 from hologram.kernels.bounds import WORDS, refusal
 from hologram.kernels.compiling import Compiled, Parameter, compiled, parameters_of, settled
 from hologram.kernels.grid import lanes
+from hologram.kernels.prints import FIRST, ROOM, lines
+from hologram.kernels.shapes import like_the_grid
 from hologram.kernels.source import read
 from hologram.machine.layout import Layout
 from hologram.machine.plan import Given, Plan, Step
@@ -55,6 +59,7 @@ class Kernel:
         function: Callable[..., Any],
         around: Mapping[str, Any] = NOTHING,
         workgroup: tuple[int, ...] | None = None,
+        disjoint: bool = False,
     ) -> None:
         if not isinstance(function, FunctionType):
             raise KernelError(f"a kernel must be a function, got {type(function).__name__}")
@@ -63,10 +68,12 @@ class Kernel:
         self.annotations = settled(function, around)
         self.function: Any = function
         self.workgroup = workgroup
+        self.disjoint = disjoint
         self.name: str = getattr(function, "__name__", "kernel")
         self.rule: Callable[..., Any] | None = None
         self._compiled: dict[tuple[int, bool], Compiled] = {}
         self._launchers: dict[Any, Launcher] = {}
+        self.shaped: dict[tuple[Any, ...], Program] = {}  # for arrays of the grid's own lengths
 
     @property
     def python(self) -> PythonForm:
@@ -99,7 +106,9 @@ class Kernel:
         """The kernel for grids of `rank` axes; raises KernelError, which names the line."""
         known = self._compiled.get((rank, checked))
         if known is None:
-            known = compiled(self.function, self.parameters, rank, self.workgroup, checked=checked)
+            known = compiled(
+                self.function, self.parameters, rank, self.workgroup, checked=checked, disjoint=self.disjoint
+            )
             self._compiled[rank, checked] = known
         return known
 
@@ -139,10 +148,12 @@ class Kernel:
 @overload
 def kernel(function: Callable[..., Any]) -> Kernel: ...
 @overload
-def kernel(*, workgroup: int | tuple[int, ...] | None = None) -> Callable[[Callable[..., Any]], Kernel]: ...
+def kernel(
+    *, workgroup: int | tuple[int, ...] | None = None, disjoint: bool = False
+) -> Callable[[Callable[..., Any]], Kernel]: ...
 
 
-def kernel(function: Any = None, *, workgroup: Any = None) -> Any:
+def kernel(function: Any = None, *, workgroup: Any = None, disjoint: bool = False) -> Any:
     """Makes a function a kernel, which runs once for each point of a grid: `step[u.shape](u, out, 0.1)`.
 
     Every argument has an annotation: `hg.Array[hg.f32, 2]` of an array with two axes, a dtype of a number. The body
@@ -150,7 +161,8 @@ def kernel(function: Any = None, *, workgroup: Any = None) -> Any:
     function is constant from then on.
 
     `workgroup` is how many points of the grid, along each axis, make a workgroup, whose lanes share memory and wait
-    for one another: `@hg.kernel(workgroup=(16, 16))`.
+    for one another: `@hg.kernel(workgroup=(16, 16))`. `disjoint` says that no two points store into one element, where
+    a gradient needs to know and cannot see.
     """
     around = sys._getframe(1).f_locals
     if function is not None:
@@ -158,7 +170,7 @@ def kernel(function: Any = None, *, workgroup: Any = None) -> Any:
     sized = sizes(workgroup, "kernel: workgroup") if workgroup is not None else None
     if sized is not None and not (1 <= len(sized) <= 3 and all(sized)):
         raise KernelError(f"kernel: a workgroup has 1 to 3 axes of at least 1, got {workgroup}")
-    return lambda one: Kernel(one, around, sized)
+    return lambda one: Kernel(one, around, sized, disjoint)
 
 
 def _grid(kernel: Kernel, shape: Any) -> tuple[int, ...]:
@@ -241,6 +253,10 @@ class Launcher:
             pairs = zip(made.buffers, made.program.buffers, strict=True)
             written = [k for k, b in pairs if b.access is not Access.READ]
             return stated(tape, self.kernel.name, told, written, self, rule)
+        if rule is not None and isinstance(tape, Forward) and any(tape.tangent(x) is not None for x in given):
+            raise GradientError(
+                f"{self.kernel.name} states a gradient, for reverse mode; there is no tangent of it"
+            )
         scalars = [self._scalar(told, argument, axis) for argument, axis in made.scalars]
         try:
             engine.launch(
@@ -282,6 +298,8 @@ class Launcher:
         if not any(type(x) is Given for x in scalars):  # a tuned kernel knows no number that changes
             apart = not any(overlaps(a, b) for k, a in enumerate(views) for b in views[:k])
             plan = recognition.chosen(step, [v.size for v in views], engine.target, apart)
+        if plan.steps == (step,):
+            plan = Plan((self._like_the_grid(step, made, given),))
         layouts = [x.layout.placed(engine._alignment)[0] if isinstance(x, View) else None for x in given]
         values = tuple(k for k, x in enumerate(given) if type(x) in (bool, float) and k not in floats)
         plan = renumbered(plan, made.buffers, len(given))
@@ -293,6 +311,25 @@ class Launcher:
                 first = engine.structures.keep(known, structure)
             known = (first, *[cache_key(given[k]) for k in values])
         return structure if known is None else engine.structures.keep(known, structure)
+
+    def _like_the_grid(self, step: Step, made: Compiled, given: Sequence[Any]) -> Step:
+        """The launch without lengths that are the grid's."""
+        if made.workgroup is not None:
+            return step
+        rank, names = len(self.grid), [s.name for s in made.program.scalars]
+        lengths = {
+            name: axis
+            for name, (argument, axis) in zip(names, made.scalars, strict=True)
+            if argument is not None and axis is not None
+            if len(given[argument].shape) == rank and given[argument].shape[axis] == self.grid[axis]
+        }
+        if not lengths:
+            return step
+        known = self.kernel.shaped.get((rank, *lengths))
+        if known is None:
+            known = self.kernel.shaped.setdefault((rank, *lengths), like_the_grid(made.program, lengths))
+        scalars = tuple(x for name, x in zip(names, step.scalars, strict=True) if name not in lengths)
+        return replace(step, kernel=known, scalars=scalars)
 
     def _scalar(self, given: Sequence[Any], argument: int | None, axis: int | None) -> Any:
         """What a scalar of the program is: a size of the grid, the length of an axis, or an argument."""
@@ -324,12 +361,12 @@ class Launcher:
 
 
 class CheckedLauncher(Launcher):
-    """A kernel on a grid of one shape, whose indices are checked on the device."""
+    """A kernel on a grid of one shape, whose indices and assertions are checked on the device, and which prints."""
 
     __slots__ = ()
 
     def __call__(self, *arguments: Any) -> None:
-        """Runs the kernel, and waits; raises BoundsError for an index outside of its array, naming the line."""
+        """Runs the kernel, and waits; raises BoundsError and AssertionFailed for what fails, naming the line."""
         kernel, rank = self.kernel, len(self.grid)
         if tracing() is not None:
             raise TraceError(
@@ -338,12 +375,15 @@ class CheckedLauncher(Launcher):
         made = kernel.compiled(rank, checked=True)
         engine, given = self._checked(arguments)
         made.check(engine.limits.shared_bytes, engine.limits.max_workgroup_threads)
-        found = engine.allocate(WORDS, dtypes.i32)
+        found = engine.allocate(FIRST + ROOM if made.prints else WORDS, dtypes.i32)
         found.fill(0)
         scalars = [self._scalar(given, argument, axis) for argument, axis in made.scalars]
         views = [given[k] for k in made.buffers]
         engine.launch(made.program, [*views, found], scalars, lanes(self.grid, made.workgroup))
-        error = refusal(found.to_numpy().tolist(), made.sites, rank)
+        words = found.to_numpy()
+        if made.prints:
+            sys.stdout.write(lines(words, made.prints, rank))
+        error = refusal(words[:WORDS].tolist(), made.sites, rank)
         if error is not None:
             raise error
 

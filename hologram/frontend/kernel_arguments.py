@@ -11,6 +11,7 @@ from hologram.foundation.dtypes import DType
 from hologram.foundation.errors import ShapeError, UnsupportedDType
 from hologram.frontend.gradient.tracked import Tracked
 from hologram.frontend.inside import Inside
+from hologram.frontend.transforms.lifted import Lifted
 from hologram.kernels.compiling import Parameter
 from hologram.kernels.language import ArrayType
 from hologram.machine.plan import Plan, Step
@@ -51,8 +52,9 @@ def checked_argument(engine: Engine | None, who: str, parameter: Parameter, give
             raise ShapeError(f"{who}: it must have {parameter.rank} axes, got shape {view.shape}")
         return view
     assert isinstance(parameter, DType)
-    if isinstance(given, Tracked) and not given.shape and given.dtype.is_float and parameter.is_float:
-        # A number that is differentiated with respect to: a float of Python is an f32 beneath the tape.
+    followed = isinstance(given, (Tracked, Lifted)) and not given.shape
+    if followed and given.dtype.is_float and parameter.is_float:
+        # A number that is differentiated with respect to, or one for each example: a float of Python is an f32 there.
         return given if given.dtype is parameter else given.astype(parameter)
     number = given.item() if isinstance(given, np.generic) else given
     if not isinstance(number, (bool, int, float)):

@@ -1,27 +1,39 @@
-"""HOLOGRAM_BOUNDS=1: every index is checked where it is used, and the first one outside of its array is kept.
+"""HOLOGRAM_BOUNDS=1: indices and assertions are checked where they stand, and the first that fails is kept.
 
 The program has one more buffer: the number of the place in the source that was first (0: none), the index, and the
-point of the grid. Whoever finds it empty writes there. The access itself then does nothing, as ever.
+point of the grid. Whoever finds it empty writes there. An access outside of its array then does nothing, as ever. What
+is printed comes behind; see prints.py.
 """
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from typing import Any
 
 from hologram.atlas.builder import Value, select
-from hologram.atlas.opcodes import Opcode
+from hologram.atlas.opcodes import NOWHERE, Opcode
 from hologram.atlas.program import Access
 from hologram.foundation import dtypes
-from hologram.foundation.errors import BoundsError
+from hologram.foundation.errors import AssertionFailed, BoundsError, HologramError
+from hologram.foundation.frozen import frozen
 from hologram.kernels.grid import Grid
 from hologram.kernels.scope import Located
 from hologram.kernels.source import Source
 
 MOST_AXES = 8
-WORDS = 1 + 2 * MOST_AXES  # of the buffer
-_NOWHERE = 2**31 - 1  # a position outside of every array
-Site = tuple[str, int, Source, ast.AST]  # an array, its axes, and where in the source it is accessed
+WORDS = 1 + 2 * MOST_AXES  # of the buffer, before what is printed
+
+
+@frozen(eq=False)
+class Site:
+    """A place in the source that may fail: what is said of it, where {index} is the index that was kept."""
+
+    says: str
+    axes: int
+    error: type[HologramError]
+    source: Source
+    node: ast.AST
 
 
 class Checks:
@@ -32,44 +44,69 @@ class Checks:
         self.name = name
         self.grid = grid
         self.sites: list[Site] = []
+        self.prints: list[Any] = []  # see prints.py
         builder.buffer(name, dtypes.i32, Access.READ_WRITE)
 
     def checked(self, place: Value, indices: Sequence[Value], lengths: Sequence[Value], site: Site) -> Value:
         """A position, or one outside of every array where an index is none of its axis."""
-        b = self.b
-        inside = b.constant(True, dtypes.bool_)
+        inside = self.b.constant(True, dtypes.bool_)
         for i, n in zip(indices, lengths, strict=True):
             inside = inside & (i >= 0) & (i < n)
-        wrong = ~inside if self.grid.inside is None else ~inside & self.grid.inside
+        self.held(inside, indices, site)
+        return select(inside, place, self.b.constant(NOWHERE, dtypes.index))
+
+    def held(self, holds: Value, indices: Sequence[Value], site: Site) -> None:
+        """Keeps the site, the indices and the point, where a condition does not hold and none has failed yet."""
+        b = self.b
+        wrong = ~holds if self.grid.inside is None else ~holds & self.grid.inside
         self.sites.append(site)
         number = len(self.sites)
-
-        def at(k: int) -> Value:
-            return b.constant(k, dtypes.index)
 
         def keep() -> None:
             zero, own = b.constant(0, dtypes.i32), b.constant(number, dtypes.i32)
             compare = Opcode.ATOMIC_COMPARE_EXCHANGE
-            first = b.emit(compare, dtypes.i32, at(0), zero, own, attribute=self.name)
+            first = b.emit(compare, dtypes.i32, self.at(0), zero, own, attribute=self.name)
 
             def note() -> None:
-                for k, i in enumerate(indices):
-                    b.write(Opcode.STORE, self.name, at(1 + k), i)
-                for k, n in enumerate(self.grid.numbers("index") or ()):
-                    b.write(Opcode.STORE, self.name, at(1 + MOST_AXES + k), n.value)
+                self.put(self.at(1), indices)
+                self.put(self.at(1 + MOST_AXES), self.point())
 
             b.if_(first == 0, note, lambda: None)
 
         b.if_(wrong, keep, lambda: None)
-        return select(inside, place, b.constant(_NOWHERE, dtypes.index))
+
+    def at(self, k: int) -> Value:
+        return self.b.constant(k, dtypes.index)
+
+    def put(self, first: Value, words: Sequence[Value]) -> None:
+        """Stores words of the buffer, one after the other."""
+        for k, word in enumerate(words):
+            self.b.write(Opcode.STORE, self.name, first + k, word)
+
+    def point(self) -> list[Value]:
+        """Where in the grid the lane is."""
+        return [n.value for n in self.grid.numbers("index") or ()]
 
 
-def refusal(words: Sequence[int], sites: Sequence[Site], rank: int) -> BoundsError | None:
+def of_index(array: str, axes: int, source: Source, node: ast.AST) -> Site:
+    """The site of an access to an array."""
+    return Site(f"{array}[{{index}}] is outside of the array", axes, BoundsError, source, node)
+
+
+def of_assertion(source: Source, node: ast.Assert) -> Site:
+    """The site of an `assert`."""
+    said = node.msg.value if isinstance(node.msg, ast.Constant) else None
+    why = f" ({said if said is not None else ast.unparse(node.msg)})" if node.msg is not None else ""
+    says = f"assert {ast.unparse(node.test)} does not hold{why}"
+    return Site(says.replace("{", "{{").replace("}", "}}"), 0, AssertionFailed, source, node)
+
+
+def refusal(words: Sequence[int], sites: Sequence[Site], rank: int) -> HologramError | None:
     """The error that a kernel's buffer tells of, if it does."""
     if not words[0]:
         return None
-    name, axes, source, node = sites[words[0] - 1]
-    index = ", ".join(str(k) for k in words[1 : 1 + axes])
+    site = sites[words[0] - 1]
+    index = ", ".join(str(k) for k in words[1 : 1 + site.axes])
     point = tuple(int(k) for k in words[1 + MOST_AXES : 1 + MOST_AXES + rank])
-    found = source.refuse(node, f"{name}[{index}] is outside of the array, at index {point} of the grid")
-    return BoundsError(str(found))
+    what = f"{site.says.format(index=index)}, at index {point} of the grid"
+    return site.error(str(site.source.refuse(site.node, what)))

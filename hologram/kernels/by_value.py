@@ -1,7 +1,7 @@
 """The code of a kernel's Python form: the function's own, line by line, with the two things that Python has otherwise.
 
-A vector and a dataclass are values: `p.x = 1.0` changes p alone, so it is a copy from then on. A variable with an
-annotation has its dtype: `total: hg.f64 = 0.0` is `total = hg.f64(0.0)`.
+A vector, a matrix and a dataclass are values: `p.x = 1.0` changes p alone, so it is a copy from then on. A variable
+with an annotation has its dtype: `total: hg.f64 = 0.0` is `total = hg.f64(0.0)`.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from typing import Any
 
 from hologram.kernels.exits import owner_of
 from hologram.kernels.source import read
-from hologram.kernels.vectors import Vector
+from hologram.kernels.vectors import Parts
 
 OWN = "$own"  # the name of `own` in the code
 
 
 def own(value: Any) -> Any:
-    """A value that nobody else has: a copy of a vector or dataclass, with its parts; anything else as it is."""
-    if isinstance(value, Vector):
+    """A value that nobody else has: a copy of a vector, matrix or dataclass, with its parts; anything else as it is."""
+    if isinstance(value, Parts):
         return type(value)(*value)
     if not is_dataclass(value) or isinstance(value, type):
         return value

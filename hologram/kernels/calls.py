@@ -12,9 +12,9 @@ from typing import Any
 from hologram.atlas.opcodes import Opcode
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType
-from hologram.kernels import functions, language, memory
-from hologram.kernels.values import Array, Literal, Number, Several, Static, several, spelled
-from hologram.kernels.vectors import Vector, vec2, vec3, vec4
+from hologram.kernels import functions, language, memory, prints, subgroups
+from hologram.kernels.values import Array, Literal, Number, Several, Static, leaves, several, spelled
+from hologram.kernels.vectors import Matrix, Parts, vec2, vec3, vec4
 
 O = Opcode
 Statements = Any  # of statements.py, which imports this
@@ -26,10 +26,15 @@ def call(c: Statements, function: Any, node: ast.Call) -> Any:
     """What a call gives."""
     if isinstance(function, language.Func):
         return inlined(c, function.function, node)
-    if isinstance(function, type) and (issubclass(function, Vector) or is_dataclass(function)):
+    if isinstance(function, type) and (issubclass(function, Parts) or is_dataclass(function)):
         return _made(c, function, node)
-    if function is print:  # the Python form prints; what it would print is not computed
+    if function is print:  # where nothing is printed, nothing of it is computed
+        if c.checks is not None:
+            prints.printed(c, c.checks, node)
         return Static(None)
+    reading = subgroups.HANDLERS.get(id(function))
+    if reading is not None:
+        return reading(c, node)
     handler = _table().get(id(function)) if not isinstance(function, DType) else None
     if handler is not None:
         return handler(c, node, *_arguments(c, node))
@@ -63,20 +68,26 @@ def inlined(c: Statements, function: Any, node: ast.Call, *first: Any) -> Any:
 
 def _made(c: Statements, kind: type, node: ast.Call) -> Several:
     """A vector or a dataclass of its parts."""
-    if not issubclass(kind, Vector):
+    if not issubclass(kind, Parts):
         positional = c.tuple_(ast.copy_location(ast.Tuple(node.args, ast.Load()), node)).items
         named = {k.arg: c.expression(k.value) for k in node.keywords if k.arg is not None}
         given = c.bound(kind, node, positional, named)
         return several(kind, [given[f.name] for f in fields(kind)])  # type: ignore[arg-type]
-    items = [
+    width = len(kind.NAMES)
+    count = width * width if issubclass(kind, Matrix) else width
+    flat = [
         x
         for part in _arguments(c, node)
-        for x in (part.items if isinstance(part, Several) and issubclass(part.kind, Vector) else (part,))
+        for x in (leaves(part) if isinstance(part, Several) and issubclass(part.kind, Parts) else (part,))
     ]
-    items = items * len(kind.NAMES) if len(items) == 1 else items
-    if len(items) != len(kind.NAMES):
-        raise c.refuse(node, f"{kind.__name__} takes 1 or {len(kind.NAMES)} numbers, got {len(items)}")
-    return several(kind, [c.plain(x, node) for x in items])
+    flat = flat * count if len(flat) == 1 else flat
+    if len(flat) != count:
+        raise c.refuse(node, f"{kind.__name__} takes 1 or {count} numbers, got {len(flat)}")
+    numbers = [c.plain(x, node) for x in flat]
+    if not issubclass(kind, Matrix):
+        return several(kind, numbers)
+    rows = [several(kind.ROW, numbers[k : k + width]) for k in range(0, count, width)]
+    return several(kind, rows)
 
 
 # Numbers.
@@ -89,7 +100,7 @@ def _one(c: Statements, node: ast.Call, arguments: tuple[Any, ...], count: int =
 
 def _cast(c: Statements, dtype: DType, node: ast.Call, *arguments: Any) -> Any:
     _one(c, node, arguments)
-    return _parts(c, node, arguments[0], lambda x: c.numbers.converted(c.plain(x, node), dtype))
+    return c.by_parts(node, arguments[0], lambda x: c.numbers.converted(x, dtype))
 
 
 def _of_constant(kind: type, arguments: Sequence[Any]) -> Literal | None:
@@ -103,13 +114,6 @@ def _of_constant(kind: type, arguments: Sequence[Any]) -> Literal | None:
     return None
 
 
-def _parts(c: Statements, node: ast.Call, x: Any, one: Callable[[Any], Any]) -> Any:
-    """Of a vector by its parts."""
-    if isinstance(x, Several) and issubclass(x.kind, Vector):
-        return x.remade([one(part) for part in x.items])
-    return one(c.plain(x, node))
-
-
 def _float(c: Statements, node: ast.Call, opcode: Opcode, *arguments: Any) -> Any:
     _one(c, node, arguments)
 
@@ -118,7 +122,7 @@ def _float(c: Statements, node: ast.Call, opcode: Opcode, *arguments: Any) -> An
         value = c.numbers.converted(x, dtype if dtype.is_float else dtypes.f32).value
         return Number(c.b.emit(opcode, value.dtype, value))
 
-    return _parts(c, node, arguments[0], one)
+    return c.by_parts(node, arguments[0], one)
 
 
 def _number(c: Statements, node: ast.Call, opcode: Opcode, *arguments: Any) -> Any:
@@ -131,7 +135,7 @@ def _number(c: Statements, node: ast.Call, opcode: Opcode, *arguments: Any) -> A
             raise c.refuse(node, "abs takes numbers, got bool")
         return Number(c.b.emit(opcode, x.dtype, x.value), positive=x.dtype.is_float)
 
-    return _parts(c, node, arguments[0], one)
+    return c.by_parts(node, arguments[0], one)
 
 
 def _fold(c: Statements, node: ast.Call, opcode: Opcode, *arguments: Any) -> Any:

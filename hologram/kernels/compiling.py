@@ -28,6 +28,7 @@ from hologram.kernels.bounds import Checks, Site
 from hologram.kernels.grid import SIZE, Grid
 from hologram.kernels.language import ArrayType
 from hologram.kernels.numbers import Numbers
+from hologram.kernels.prints import Print
 from hologram.kernels.scope import Located
 from hologram.kernels.source import Source, names_of, read
 from hologram.kernels.statements import Statements
@@ -51,7 +52,8 @@ class Compiled:
     scalars: tuple[tuple[int | None, int | None], ...]  # the argument: None of the grid's own sizes
     workgroup: tuple[int, ...] | None
     shared: tuple[tuple[int, Source, ast.AST], ...]  # bytes of shared arrays, and where they are asked for
-    sites: tuple[Site, ...] = ()  # where indices are checked
+    sites: tuple[Site, ...] = ()  # where indices and assertions are checked
+    prints: tuple[Print, ...] = ()  # likewise
     origins: Mapping[int, tuple[Source, ast.AST]] = field(default_factory=dict)  # by the id of an instruction
 
     def located(self, error: NoDerivative) -> GradientError:
@@ -123,10 +125,12 @@ def compiled(
     workgroup: tuple[int, ...] | None = None,
     *,
     checked: bool = False,
+    disjoint: bool = False,
 ) -> Compiled:
     """The program of a kernel for grids of `rank` axes; raises KernelError, which names the line.
 
-    With `checked` it has a last buffer, of i32, that tells of the first index outside of its array; see bounds.py.
+    With `checked` it has a last buffer, of i32, that tells of what fails and what is printed; see bounds.py. `disjoint`
+    says that no two points store into one element.
     """
     source = read(function)
     if workgroup is not None and len(workgroup) != rank:
@@ -151,7 +155,7 @@ def compiled(
     if checked:
         c.checks = Checks(b, _free("outside", taken), c.grid)
     c.enter(source, values, function)
-    program = _finished(b, source)
+    program = replace(_finished(b, source), disjoint=disjoint)
     order = [n for n, p in parameters.items() if isinstance(p, ArrayType)]
     places = {n: k for k, n in enumerate(parameters)}
     return Compiled(
@@ -161,6 +165,7 @@ def compiled(
         workgroup,
         tuple(b.sized),
         tuple(c.checks.sites) if c.checks is not None else (),
+        tuple(c.checks.prints) if c.checks is not None else (),
         {id(i): b.origins[id(i)] for i in program.body.walk() if id(i) in b.origins},
     )
 

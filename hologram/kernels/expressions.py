@@ -13,6 +13,7 @@ from hologram.atlas.builder import Value
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType
 from hologram.kernels import calls, memory
+from hologram.kernels.bounds import of_index
 from hologram.kernels.logic import Logic
 from hologram.kernels.numbers import OPERATORS
 from hologram.kernels.source import words
@@ -27,7 +28,7 @@ from hologram.kernels.values import (
     several,
     spelled,
 )
-from hologram.kernels.vectors import Vector
+from hologram.kernels.vectors import Matrix, Parts, Vector
 
 _NUMBERS = (bool, int, float)
 # What has no value in a kernel, whoever refers to it: it may be another by the time that the kernel runs.
@@ -105,18 +106,41 @@ class Expressions(Logic):
 
     def operate(self, kind: type[ast.AST], a: Any, b: Any, node: ast.AST) -> Any:
         """`a kind b`, of numbers, and of vectors by their parts."""
+        if kind is ast.MatMult:
+            return self.product(a, b, node)
         if kind not in OPERATORS:
             raise self.refuse(node, f"{kind.__name__} has no meaning in a kernel")
         vectors = [x for x in (a, b) if isinstance(x, Several)]
         if vectors:
             like = vectors[0]
-            if any(not issubclass(x.kind, Vector) or x.kind is not like.kind for x in vectors):
+            if any(not issubclass(x.kind, Parts) or x.kind is not like.kind for x in vectors):
                 raise self.refuse(node, f"{OPERATORS[kind].sign} of {spelled(a)} and {spelled(b)}")
             count = len(like.items)
             x, y = ((v.items if isinstance(v, Several) else (v,) * count) for v in (a, b))
             return like.remade([self.operate(kind, p, q, node) for p, q in zip(x, y, strict=True)])
         with self.at(node):
             return self.numbers.binary(kind, self.plain(a, node), self.plain(b, node))
+
+    def product(self, a: Any, b: Any, node: ast.AST) -> Any:
+        """`a @ b`, of matrices and vectors of one size."""
+        both = isinstance(a, Several) and isinstance(b, Several) and len(a.items) == len(b.items)
+        if not both or not (issubclass(a.kind, Parts) and issubclass(b.kind, Parts)):
+            raise self.refuse(
+                node, f"@ takes matrices and vectors of one size, got {spelled(a)} and {spelled(b)}"
+            )
+        if issubclass(a.kind, Matrix):
+            rows = [self.product(row, b, node) for row in a.items]
+            return a.remade(rows) if issubclass(b.kind, Matrix) else several(a.kind.ROW, rows)
+        if issubclass(b.kind, Matrix):
+            columns = [several(tuple, [row.items[k] for row in b.items]) for k in range(len(b.items))]
+            return a.remade([self._dot(a, column, node) for column in columns])
+        return self._dot(a, b, node)
+
+    def _dot(self, a: Several, b: Several, node: ast.AST) -> Any:
+        total: Any = Literal(0)
+        for x, y in zip(a.items, b.items, strict=True):
+            total = self.operate(ast.Add, total, self.operate(ast.Mult, x, y, node), node)
+        return total
 
     def unary(self, node: ast.UnaryOp) -> Any:
         if isinstance(node.op, ast.Not):
@@ -125,12 +149,22 @@ class Expressions(Logic):
         value = self.expression(node.operand)
         if isinstance(node.op, ast.UAdd):
             return value
-        if isinstance(value, Several) and issubclass(value.kind, Vector) and isinstance(node.op, ast.USub):
-            return value.remade([self.numbers.negative(self.plain(x, node)) for x in value.items])
+        return self._unary(node, value)
+
+    def _unary(self, node: ast.UnaryOp, value: Any) -> Any:
+        if isinstance(value, Several) and issubclass(value.kind, Parts) and isinstance(node.op, ast.USub):
+            return value.remade([self._unary(node, x) for x in value.items])
         one = self.plain(value, node)
         return self.numbers.negative(one) if isinstance(node.op, ast.USub) else self.numbers.inverted(one)
 
     # Parts.
+
+    def by_parts(self, node: ast.AST, x: Any, one: Callable[[Any], Any]) -> Any:
+        """What `one` gives of a number; of a vector or matrix by its parts."""
+        if isinstance(x, Several) and issubclass(x.kind, Parts):
+            return x.remade([self.by_parts(node, part, one) for part in x.items])
+        with self.at(node):
+            return one(self.plain(x, node))
 
     def attribute(self, node: ast.Attribute) -> Any:
         owner = self.expression(node.value)
@@ -140,9 +174,12 @@ class Expressions(Logic):
             if node.attr in owner.names:
                 return owner.items[owner.names.index(node.attr)]
             parts = [owner.names.index(letter) for letter in node.attr if letter in owner.names]
-            kind = calls.VECTORS.get(len(node.attr))
+            kind = calls.VECTORS.get(len(node.attr)) if issubclass(owner.kind, Vector) else None
             if kind is not None and len(parts) == len(node.attr):  # v.xy
                 return several(kind, [owner.items[k] for k in parts])
+            stated = getattr(owner.kind, node.attr, None)
+            if isinstance(stated, property) and isinstance(stated.fget, types.FunctionType):
+                return self.inline(stated.fget, {"self": owner}, node)
             return Method(owner, node.attr)
         if isinstance(owner, Static):
             try:
@@ -170,7 +207,7 @@ class Expressions(Logic):
         if isinstance(owner, Array):
             return Number(self.load(owner, self.position(owner, node)))
         if isinstance(owner, Several):
-            return owner.items[self.part(owner, node)]
+            return self.part(owner, self.expression(node.slice), node)
         if isinstance(owner, Static):
             index = self.expression(node.slice)
             try:
@@ -179,18 +216,51 @@ class Expressions(Logic):
                 raise self.refuse(node, f"{ast.unparse(node)}: {error}") from None
         raise self.refuse(node, f"{spelled(owner)} has no elements")
 
-    def part(self, owner: Several, node: ast.Subscript) -> int:
-        """Which part of a tuple or vector is meant."""
-        index = self.number(node.slice, "a number that is known when the kernel is compiled")
-        if not isinstance(index, Literal) or not isinstance(index.number, int):
-            raise self.refuse(
-                node.slice, f"a part of a tuple must be known when compiling, got {spelled(index)}"
+    def part(self, owner: Several, index: Any, node: ast.Subscript) -> Any:
+        """A part of a tuple or vector; an element of a matrix."""
+        first, rest = self._first(owner, index, node)
+        if isinstance(first, Literal):
+            found = owner.items[self._number_of(owner, first, node)]
+        else:
+            found = owner.items[-1]
+            for k in reversed(range(len(owner.items) - 1)):
+                found = self.select(self._is(first, k), owner.items[k], found, node)
+        return found if rest is None else self.part(found, rest, node)
+
+    def with_part(self, owner: Several, index: Any, value: Any, node: ast.Subscript) -> Several:
+        """The same value but for one part, or for one element of a matrix."""
+        first, rest = self._first(owner, index, node)
+        items = [*owner.items]
+        known = [self._number_of(owner, first, node)] if isinstance(first, Literal) else range(len(items))
+        for k in known:
+            new = value if rest is None else self.with_part(items[k], rest, value, node)
+            items[k] = (
+                new if isinstance(first, Literal) else self.select(self._is(first, k), new, items[k], node)
             )
-        if not -len(owner.items) <= index.number < len(owner.items):
+        return owner.remade(items)
+
+    def _first(self, owner: Several, index: Any, node: ast.Subscript) -> tuple[Number | Literal, Any]:
+        """The index of a part, and that of an element of this part, if one is asked for."""
+        pair = index.items if isinstance(index, Several) else (index, None)
+        if len(pair) != 2 or (pair[1] is not None and not issubclass(owner.kind, Matrix)):
+            raise self.refuse(node.slice, f"{spelled(owner)} takes no index of {len(pair)} numbers")
+        first = self.plain(pair[0], node.slice, "an integer")
+        if not self.numbers.dtype(first).is_integer:
+            raise self.refuse(node.slice, f"a part is told by an integer, got {spelled(first)}")
+        if not isinstance(first, Literal) and not issubclass(owner.kind, Parts):
             raise self.refuse(
-                node.slice, f"{spelled(owner)} has {len(owner.items)} parts, got {index.number}"
+                node.slice, f"a part of a tuple must be known when compiling, got {spelled(first)}"
             )
-        return index.number % len(owner.items)
+        return first, pair[1]
+
+    def _number_of(self, owner: Several, index: Literal, node: ast.Subscript) -> int:
+        count = len(owner.items)
+        if not -count <= index.number < count:
+            raise self.refuse(node.slice, f"{spelled(owner)} has {count} parts, got {index.number}")
+        return int(index.number) % count
+
+    def _is(self, index: Number, k: int) -> Value:
+        return index.value == self.b.constant(k, index.dtype)
 
     def position(self, array: Array, node: ast.Subscript) -> Value:
         """Where in memory an element lies."""
@@ -221,7 +291,8 @@ class Expressions(Logic):
                 return place
             whole = [self._index_value(i) for i in indices]
             lengths = [self._index_value(n) for n in array.shape]
-            return self.checks.checked(place, whole, lengths, (array.called, len(indices), self.source, node))
+            site = of_index(array.called, len(indices), self.source, node)
+            return self.checks.checked(place, whole, lengths, site)
 
     def _index_value(self, x: Number | Literal) -> Value:
         """An index as a signed number."""

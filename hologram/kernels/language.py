@@ -123,15 +123,16 @@ def grid_size(axis: int | None = None) -> Any:
 
 def thread_index(axis: int | None = None) -> Any:
     """Where in its workgroup the lane is, as `index` says where in the grid."""
-    return _one_or_all(_in_a_workgroup("thread_index").thread, axis)
+    return _one_or_all(in_a_workgroup("thread_index").thread, axis)
 
 
 def workgroup_index(axis: int | None = None) -> Any:
     """Which workgroup the lane is in, as `index` says where in the grid."""
-    return _one_or_all(_in_a_workgroup("workgroup_index").group, axis)
+    return _one_or_all(in_a_workgroup("workgroup_index").group, axis)
 
 
-def _in_a_workgroup(word: str) -> Lane:
+def in_a_workgroup(word: str) -> Lane:
+    """The lane that the Python form of a kernel with workgroups is at."""
     here = lane(word)
     if here.meeting is None:
         raise KernelError(f"hg.{word}() needs a kernel with workgroups: @hg.kernel(workgroup=64)")
@@ -149,7 +150,7 @@ def local(shape: int | tuple[int, ...], dtype: Any) -> Any:
 
 def shared(shape: int | tuple[int, ...], dtype: Any) -> Any:
     """An array that the lanes of a workgroup share; it begins as zeros. See `barrier`."""
-    here = _in_a_workgroup("shared")
+    here = in_a_workgroup("shared")
     arrays, number = here.meeting.arrays, here.shared_so_far
     here.shared_so_far += 1
     if number == len(arrays):
@@ -159,7 +160,7 @@ def shared(shape: int | tuple[int, ...], dtype: Any) -> Any:
 
 def barrier() -> None:
     """All lanes of the workgroup meet here, and see what the others stored in shared memory before."""
-    _in_a_workgroup("barrier").meeting.wait()
+    in_a_workgroup("barrier").meeting.wait()
 
 
 def _dtype(given: Any) -> DType:

@@ -5,6 +5,7 @@ A lane runs until it comes to a barrier, then the next one does; when all have c
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -17,8 +18,10 @@ class _Abandoned(BaseException):
 class Meeting:
     """A workgroup: what its lanes share, and their turns."""
 
-    def __init__(self) -> None:
+    def __init__(self, sizes: Sequence[int] = (1,)) -> None:
+        self.sizes = tuple(sizes)
         self.arrays: list[Any] = []
+        self._handed: dict[int, Any] = {}  # by number of the thread
         self._back = threading.Semaphore(0)
         self._turns: dict[int, threading.Semaphore] = {}  # by thread
         self._error: BaseException | None = None
@@ -30,6 +33,27 @@ class Meeting:
         turn.acquire()
         if self._error is not None:
             raise _Abandoned
+
+    @property
+    def threads(self) -> int:
+        return math.prod(self.sizes)
+
+    def number(self, thread: Sequence[int]) -> int:
+        """Of a thread, in row-major order."""
+        found = 0
+        for k, n in zip(thread, self.sizes, strict=True):
+            found = found * n + k
+        return found
+
+    def handed(self, number: int, x: Any) -> dict[int, Any]:
+        """What every thread has, by its number, once all have come."""
+        self._handed[number] = x
+        self.wait()
+        found = dict(self._handed)
+        self.wait()
+        self._handed.pop(number, None)
+        self.wait()
+        return found
 
     def run(self, bodies: Sequence[Callable[[], None]]) -> None:
         """Runs lanes to their end; raises what the first of them raises."""

@@ -138,7 +138,7 @@ def run(
             one(Lane(index, grid))
         return
     for group in np.ndindex(*(-(-n // size) for n, size in zip(grid, workgroup, strict=True))):
-        meeting = Meeting()
+        meeting = Meeting(workgroup)
         lanes = []
         for thread in np.ndindex(*workgroup):
             index = tuple(g * n + t for g, n, t in zip(group, workgroup, thread, strict=True))

@@ -9,7 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from hologram.atlas.builder import Value
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import DType
 from hologram.kernels import memory
+from hologram.kernels.bounds import of_assertion
 from hologram.kernels.exits import JUMPS, NONE, RETURN, assigned, ends, exits, returns
 from hologram.kernels.expressions import Expressions
 from hologram.kernels.grid import Grid
@@ -30,6 +33,7 @@ class Statements(Loops, Expressions):
         self.path: tuple[int, ...] = ()  # the calls around what is written
         self.arrays: dict[Any, Array] = {}  # made by hg.local and hg.shared, by their calls
         self.local_bytes = 0  # of those of hg.local
+        self.handed: set[DType] = set()  # what subgroups hand on, which may take shared memory
 
     # Order.
 
@@ -106,26 +110,25 @@ class Statements(Loops, Expressions):
                 )
             for one, item in zip(target.elts, items, strict=True):
                 self.bind(one, item)
-        elif isinstance(target, ast.Subscript):
+        elif isinstance(
+            target, ast.Subscript
+        ):  # of a value nobody else sees: it is made anew with the new part
             owner = self.expression(target.value)
             if isinstance(owner, Array):
                 return self.put(owner, self.position(owner, target), value, target)
             if not isinstance(owner, Several) or owner.kind is tuple:
                 raise self.refuse(target, f"{spelled(owner)} takes no new elements")
-            self.replace(target.value, owner, self.part(owner, target), value)
+            self.bind(target.value, self.with_part(owner, self.expression(target.slice), value, target))
         elif isinstance(target, ast.Attribute):
             owner = self.expression(target.value)
             if not isinstance(owner, Several) or target.attr not in owner.names:
                 raise self.refuse(target, f"{spelled(owner)} has no {target.attr} to assign")
-            self.replace(target.value, owner, owner.names.index(target.attr), value)
+            items = [
+                value if name == target.attr else x for name, x in zip(owner.names, owner.items, strict=True)
+            ]
+            self.bind(target.value, owner.remade(items))
         else:
             raise self.refuse(target, f"{words(target)} cannot be assigned in a kernel")
-
-    def replace(self, owner_node: ast.expr, owner: Several, part: int, value: Any) -> None:
-        """A vector or dataclass with one part replaced: it is a value, nobody else sees it."""
-        items = [*owner.items]
-        items[part] = value
-        self.bind(owner_node, owner.remade(items))
 
     def put(self, array: Array, place: Value, value: Any, node: ast.AST) -> None:
         """Stores an element; a number takes the array's dtype, but no float becomes an integer by itself."""
@@ -160,6 +163,14 @@ class Statements(Loops, Expressions):
     def expression_statement(self, node: ast.Expr) -> None:
         if not isinstance(node.value, ast.Constant):  # a docstring
             self.expression(node.value)
+
+    def assert_(self, node: ast.Assert) -> None:
+        """It is checked where indices are, and by the Python form."""
+        if self.checks is None:
+            return
+        holds = self.condition(node.test)
+        value = self.b.constant(holds.number, dtypes.bool_) if isinstance(holds, Literal) else holds.value
+        self.checks.held(value, (), of_assertion(self.source, node))
 
     def nothing(self, node: ast.stmt) -> None:
         """Nothing is computed."""
@@ -217,7 +228,7 @@ STATEMENTS: dict[type[ast.AST], Callable[[Statements, Any], None]] = {
     ast.If: Statements.if_statement,
     ast.For: Statements.for_,
     ast.While: Statements.while_,
-    ast.Assert: Statements.nothing,  # the Python form checks it
+    ast.Assert: Statements.assert_,
     ast.Continue: Statements.jump,
     ast.Break: Statements.jump,
     ast.Return: Statements.return_,

@@ -70,14 +70,13 @@ class Limits:
     own_attention: bool = False  # code of the backend's own attends by few queries to many keys
     # Code of the backend's own multiplies few rows with packed weights as they lie, and makes these floats.
     own_packed: bool = False
-    factors: tuple[
-        str, ...
-    ] = ()  # hand-written kernels that take matrices apart: a library's, on the host's memory
+    # Hand-written kernels that take matrices apart: a library's, on the host's memory.
+    factors: tuple[str, ...] = ()
     packed_rows: int = 0  # up to which that is quicker than products with these floats
     serial_workgroups: bool = False  # one core runs the threads of a workgroup one after the other
     # One launch cannot read one part of a buffer and write another unless its kernel is compiled for that.
     tracks_whole_buffers: bool = False
-    # What of CONDUCT (foundation/conduct.py) its arithmetic does not keep; a driver is asked at opening.
+    # What of foundation.conduct.CONDUCT its arithmetic does not keep: drivers are asked where standards leave it open.
     shortfalls: tuple[str, ...] = ()
     exact_division: bool = True  # quotients and square roots are correctly rounded
     fused_multiply_add: bool = True  # with one rounding

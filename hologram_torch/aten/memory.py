@@ -17,6 +17,7 @@ from hologram.frontend.tensor import Tensor
 from hologram.machine.axes import row_major
 from hologram.machine.layout import Layout
 from hologram.runtime.dispatch import deferred
+from hologram_torch.device import pinned
 from hologram_torch.device.devices import devices
 from hologram_torch.kernels.numbers import element
 from hologram_torch.kernels.operators import LOOP, operator
@@ -377,15 +378,16 @@ _PINNED: dict[int, int] = {}  # where memory begins that `pin_memory` gave and s
 def _pin_memory(x: torch.Tensor, device: Any = None) -> torch.Tensor:
     """A copy in plain memory of the host, from which the device copies as quickly; `is_pinned` knows it again."""
     block = np.empty(max(x.numel() * x.element_size(), 1), np.uint8)
-    pinned = torch.from_numpy(block)
-    place = pinned.data_ptr()
+    memory = torch.from_numpy(block)
+    place = memory.data_ptr()
     _PINNED[place] = block.size
     weakref.finalize(block, _PINNED.pop, place, None)  # the tensor's memory holds it
-    return pinned[: x.numel() * x.element_size()].view(x.dtype).reshape(x.shape).copy_(x)
+    return memory[: x.numel() * x.element_size()].view(x.dtype).reshape(x.shape).copy_(x)
 
 
 def _is_pinned(x: torch.Tensor, device: Any = None) -> bool:
-    return x.untyped_storage().data_ptr() in _PINNED
+    storage = x.untyped_storage()
+    return storage.data_ptr() in _PINNED or pinned.is_pinned(storage)
 
 
 if not torch.cuda.is_available():  # whose pinned memory is worth having

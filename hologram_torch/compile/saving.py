@@ -35,29 +35,62 @@ from hologram_torch.tensors.memory import hologram_tensor
 from hologram_torch.watch import flagged
 
 
-def save_compiled(path: str | os.PathLike[str], model: torch.nn.Module, *examples: Any) -> None:
-    """Writes what a module does, with its parameters and buffers, to a file that runs without PyTorch.
+def save_compiled(path: str | os.PathLike[str], model: Callable[..., Any], *examples: Any) -> None:
+    """Writes what a module or a function does, with its parameters and buffers, to a file that runs without PyTorch.
 
         hologram_torch.save_compiled("model.holo", model.eval(), torch.randn(1, 3, 224, 224))
         hg.load("model.holo")(pixels)  # a NumPy array, or a tensor of hologram's
 
     The module is exported (torch.export) for the arguments `examples`, or for those of each `hg.Arguments(...)`, and
-    computes on its device; one that is on the host is copied to the current device of hologram first. Gradients are
-    not part of the file. See docs/saved.md.
+    computes on its device; one that is on the host is copied to the current device of hologram first. Tensors that a
+    function closes over are its weights, and must be on that device. Gradients are not part of the file. See
+    docs/saved.md.
 
     Raises:
         TraceError: the module changes its buffers or arguments, or draws random numbers, as in training.
+        TypeError: the model is neither a module nor a function.
     """
-    write_program(path, [_exported(model, call) for call in calls_of(examples)], type(model).__name__)
+    module = _module("save_compiled", model)
+    write_program(path, [_exported(module, call) for call in calls_of(examples)], _name(module))
 
 
-def export_web(path: str | os.PathLike[str], model: torch.nn.Module, *examples: Any) -> None:
+def export_web(path: str | os.PathLike[str], model: Callable[..., Any], *examples: Any) -> None:
     """Writes what a module does, with its parameters and buffers, to a folder that a page runs; see hg.export_web.
 
     It is exported as by save_compiled, and refused for the same reasons.
     """
-    cases = [_exported(model, call) for call in calls_of(examples)]
+    module = _module("export_web", model)
+    cases = [_exported(module, call) for call in calls_of(examples)]
     export.export_web(path, cases[0][0], *[call for _, call in cases])
+
+
+class Function(torch.nn.Module):
+    """A function in a module's place, which torch.export asks for, with the module whose method it is."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__()
+        self.owner = getattr(function, "__self__", None)
+        self.forward = function
+
+
+def _module(who: str, model: Any) -> torch.nn.Module:
+    if isinstance(model, torch.nn.Module):
+        return model
+    if not callable(model):
+        raise TypeError(f"{who}: the model must be a module or a function, got {type(model).__name__}")
+    try:
+        inspect.signature(model)
+    except ValueError as error:
+        raise TypeError(
+            f"{who}: a function must be Python's own, so that arguments have names: {error}"
+        ) from error
+    return Function(model)
+
+
+def _name(model: torch.nn.Module) -> str:
+    """The name of a module's class, or of a function."""
+    named = model.forward if isinstance(model, Function) else type(model)
+    return getattr(named, "__name__", type(named).__name__)
 
 
 def _exported(model: torch.nn.Module, call: Arguments) -> tuple[Callable[..., Any], Arguments]:
@@ -86,7 +119,7 @@ def _given(x: Any) -> Tensor:
 
 def _function(exported: ExportedProgram, model: torch.nn.Module, index: int) -> Callable[..., Any]:
     """The module as a function of hologram's tensors."""
-    who = type(model).__name__
+    who = _name(model)
     signature = exported.graph_signature
     for output in signature.output_specs:
         if output.kind is not OutputKind.USER_OUTPUT:

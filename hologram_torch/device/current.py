@@ -10,7 +10,6 @@ this was tried, the guard stays as it is.
 from __future__ import annotations
 
 import ctypes
-import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -19,21 +18,11 @@ import torch
 from torch._C._autograd import DeviceType  # pyright: ignore
 
 from hologram_torch.device.devices import devices
+from hologram_torch.device.virtual import slots, substitute, words
 from hologram_torch.native import compiled
 
 HEADER = "include/c10/core/impl/DeviceGuardImplInterface.h"
 REGISTRY = "_ZN3c104impl26device_guard_impl_registryE"  # c10::impl::device_guard_impl_registry
-AHEAD = 2  # words before a table's first function: offset to the whole object, type
-DELETES = 2  # functions that a destructor takes
-
-
-def slots(header: str) -> dict[str, int]:
-    """The place of each function in the table of DeviceGuardImplInterface (the C++ ABI of Itanium: as declared)."""
-    body = re.sub(r"//[^\n]*|/\*.*?\*/", "", header, flags=re.S)
-    body = body.partition("struct C10_API DeviceGuardImplInterface {")[2].partition("\n};")[0]
-    names = re.findall(r"\bvirtual\b[^(~;]*?(~?\w+)\(", body)
-    return {name: place for place, name in enumerate(names)}
-
 
 _type: Any = DeviceType.PrivateUse1
 _kind = int(_type)  # 20, as guard.ll says
@@ -52,7 +41,6 @@ COMPILED = {
     "get_stream": ("getStream",),
     "exchange_stream": ("exchangeStream",),
 }
-_kept: list[ctypes.Array[ctypes.c_size_t]] = []  # the guard's table
 
 
 def tell() -> bool:
@@ -60,21 +48,15 @@ def tell() -> bool:
     root = Path(torch.__file__).parent
     if sys.platform != "linux" or not (root / HEADER).is_file():
         return False
-    places = slots((root / HEADER).read_text())
+    places = slots((root / HEADER).read_text(), "DeviceGuardImplInterface")
     if list(places)[:3] != ["type", "exchangeDevice", "getDevice"] or list(places)[-1][0] != "~":
         return False
     guard = (ctypes.c_void_p * (_kind + 1)).in_dll(ctypes.CDLL(str(root / "lib/libc10.so")), REGISTRY)[_kind]
     if not guard:
         return False
-    head = ctypes.c_size_t.from_address(guard)
-    words = AHEAD + len(places) - 1 + DELETES
-    start = head.value - AHEAD * ctypes.sizeof(ctypes.c_size_t)
-    table = (ctypes.c_size_t * words).from_buffer_copy(ctypes.string_at(start, words * ctypes.sizeof(head)))
-    table[AHEAD + places["getDevice"]] = ctypes.cast(_function, ctypes.c_void_p).value or 0
+    ours = {places["getDevice"]: ctypes.cast(_function, ctypes.c_void_p).value or 0}
     code = compiled(Path(__file__).with_name("guard.ll"), tuple(COMPILED))
     for names, address in zip(COMPILED.values(), () if code is None else code.addresses, strict=False):
-        for name in names:
-            table[AHEAD + places[name]] = address
-    _kept.append(table)
-    head.value = ctypes.addressof(table) + AHEAD * ctypes.sizeof(head)
+        ours |= {places[name]: address for name in names}
+    substitute(guard, guard, words(places), ours)
     return True

@@ -15,6 +15,7 @@ from hologram.frontend.executor import Executor
 from hologram.frontend.profile import Profile
 from hologram.runtime.launches.observer import LaunchTime
 from hologram_torch.device.devices import devices
+from hologram_torch.device.memory import Growth
 from hologram_torch.libraries.with_profiler import running, ways
 from hologram_torch.loading import NAME
 
@@ -26,6 +27,7 @@ class Watched:
     index: int
     profile: Profile
     unix_ns: int
+    growth: Growth | None  # where memory is profiled
 
     @property
     def began_ns(self) -> int:
@@ -34,6 +36,8 @@ class Watched:
 
     def end(self) -> None:
         """Waits for the launches."""
+        if self.growth is not None:
+            self.growth.end()
         self.profile.__exit__(None)
 
     def span_us(self, launch: LaunchTime, origin_ns: int) -> tuple[float, float]:
@@ -46,19 +50,22 @@ class Watched:
         return f"{NAME}:{self.index} ({info.backend}: {info.name}; clock: {clock.value if clock else 'none'})"
 
 
-def begin(watched: dict[Executor, Watched]) -> None:
+def begin(watched: dict[Executor, Watched], memory: bool) -> None:
     """Watches the devices that are open."""
     for executor in devices.opened():
-        _watch(watched, executor)
+        _watch(watched, memory, executor)
 
 
-def _watch(watched: dict[Executor, Watched], executor: Executor) -> None:
+def _watch(watched: dict[Executor, Watched], memory: bool, executor: Executor) -> None:
     """Watches a device, unless another thread does: two may come to a device that was just opened."""
     unix_ns = time.time_ns() - time.perf_counter_ns()
-    one = Watched(devices.number(executor), executor.profile(), unix_ns)
+    index = devices.number(executor)
+    one = Watched(index, executor.profile(), unix_ns, Growth(executor, index) if memory else None)
     if watched.setdefault(executor, one) is one:
         try:
             one.profile.__enter__()
+            if one.growth is not None:
+                one.growth.begin()
         except BaseException:  # then there is nothing to end
             del watched[executor]
             raise
@@ -66,7 +73,7 @@ def _watch(watched: dict[Executor, Watched], executor: Executor) -> None:
 
 def _opened(executor: Executor) -> None:
     for profile in running:
-        _watch(profile.hologram_watched, executor)
+        _watch(profile.hologram_watched, profile.profile_memory, executor)
 
 
 def settle() -> None:
@@ -74,7 +81,7 @@ def settle() -> None:
     devices.on_opening.append(_opened)
     ways.update(begin=begin, rows=rows, extend=extend)
     for profile in running:
-        begin(profile.hologram_watched)
+        begin(profile.hologram_watched, profile.profile_memory)
 
 
 def rows(watched: Sequence[Watched], events: Sequence[Any], origin_ns: int) -> Iterator[Any]:

@@ -38,7 +38,7 @@ def profiler(module: ModuleType) -> None:
             running.append(self)
             try:
                 if ways:
-                    ways["begin"](self.hologram_watched)
+                    ways["begin"](self.hologram_watched, self.profile_memory)
             except BaseException:  # what was wrong with a device before; nobody will end the profile
                 left(self, None, None, None)
                 raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import importlib
 import itertools
@@ -22,6 +23,7 @@ from bench.suites import SUITES, cpu, gpus, jit
 from hologram.benchmark import beside, timing
 from hologram.benchmark.contenders import MODULES
 from hologram.benchmark.jobs import Job
+from hologram.benchmark.kernels.declared import KERNELS
 from hologram.benchmark.programs.table import PROGRAMS
 from hologram.benchmark.suites import Goal, Result, Row, geometric_mean, own, result
 from hologram.benchmark.timing import NoTime, Pace, in_turns, take_turn
@@ -121,7 +123,7 @@ def test_a_busy_machine_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("name", WORKS)
 def test_results_are_checked(name: str) -> None:
     work = WORKS[name]
-    size = 2 if work.model else 64 if name in ("matmul", "mlp", "attention", "adam") else 4096
+    size = 2 if work.model else 64 if name in ("matmul", "mlp", "attention", "adam", *KERNELS) else 4096
     inputs = work.inputs(size)
     right = work.reference(inputs).astype(np.float32)
 
@@ -227,8 +229,29 @@ def test_a_suite_knows_its_contenders_and_works(name: str) -> None:
     assert suite.name == name
     assert {suite.ours, *suite.peers} <= {*MODULES, *contenders.MODULES}
     for row in suite.rows():
-        assert row.work in (PROGRAMS if name == "programs" else WORKS)
+        assert row.program == (name == "programs")
+        assert row.work in (PROGRAMS if row.program else WORKS)
         assert {*row.against} <= {*suite.peers}
+
+
+def test_a_work_of_a_programs_name_is_measured_as_a_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    works, programs = [], []
+
+    def of_work(run: beside.Run, row: Row) -> Result:
+        works.append(row.label)
+        return of(row, {"hologram jit": 1.0}, {}, "hologram jit")
+
+    def of_program(run: beside.Run, row: Row, *_: object) -> Result:
+        programs.append(row.work)
+        return of(Row("chain", 1024), {"hologram": 1.0}, {})
+
+    monkeypatch.setattr(beside.Run, "row", of_work)
+    monkeypatch.setattr(beside.Run, "program", of_program)
+    rows = [Row("cnn_step", 64), Row("cnn_step", program=True)]
+    given = argparse.Namespace(steps=1, quick=True, who=None)
+    beside.measured(beside.Run(SUITES["models"], "cpu", timing.QUICK, {}), rows, False, given)
+    assert works == ["64x3x32x32, 32-64 channels"]
+    assert programs == ["cnn_step"]
 
 
 def test_the_command_refuses_rows_it_does_not_have() -> None:

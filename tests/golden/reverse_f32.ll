@@ -1,4 +1,4 @@
-declare i64 @llvm.smin.i64(i64, i64)
+
 
 define void @"atlas_reverse_f32.all"(ptr noalias %arguments, i64 %begin, i64 %end) nounwind "prefer-vector-width"="256" {
 entry:
@@ -17,42 +17,40 @@ head9:
   br i1 %v15, label %body10, label %done12
 body10:
   %v16 = mul nsw i64 %i13, 64
-  %v17 = sub nsw i64 %v8, %v16
-  %v18 = call i64 @llvm.smin.i64(i64 %v17, i64 64)
   store [64 x float] zeroinitializer, ptr %a7, align 4
-  br label %head19
-head19:
-  %i23 = phi i64 [ 0, %body10 ], [ %i24, %latch21 ]
-  %v25 = icmp slt i64 %i23, %v18
-  br i1 %v25, label %body20, label %done22
-body20:
-  %v26 = add nsw i64 %v16, %i23
-  %v27 = getelementptr inbounds float, ptr %v2, i64 %v26
-  %v28 = load float, ptr %v27, align 4, !llvm.access.group !0
-  %v29 = getelementptr inbounds float, ptr %a7, i64 %i23
-  store float %v28, ptr %v29, align 4, !llvm.access.group !0
-  br label %latch21
-latch21:
-  %i24 = add nsw i64 %i23, 1
-  br label %head19, !llvm.loop !3
-done22:
-  br label %head30
-head30:
-  %i34 = phi i64 [ 0, %done22 ], [ %i35, %latch32 ]
-  %v36 = icmp slt i64 %i34, %v18
-  br i1 %v36, label %body31, label %done33
-body31:
-  %v37 = add nsw i64 %v16, %i34
-  %v38 = sub nsw i64 63, %i34
-  %v39 = getelementptr inbounds float, ptr %a7, i64 %v38
-  %v40 = load float, ptr %v39, align 4, !llvm.access.group !0
-  %v41 = getelementptr inbounds float, ptr %v4, i64 %v37
-  store float %v40, ptr %v41, align 4, !llvm.access.group !0
-  br label %latch32
-latch32:
-  %i35 = add nsw i64 %i34, 1
-  br label %head30, !llvm.loop !4
-done33:
+  br label %head17
+head17:
+  %i21 = phi i64 [ 0, %body10 ], [ %i22, %latch19 ]
+  %v23 = icmp slt i64 %i21, 64
+  br i1 %v23, label %body18, label %done20
+body18:
+  %v24 = add nsw i64 %v16, %i21
+  %v25 = getelementptr inbounds float, ptr %v2, i64 %v24
+  %v26 = load float, ptr %v25, align 4, !llvm.access.group !0
+  %v27 = getelementptr inbounds float, ptr %a7, i64 %i21
+  store float %v26, ptr %v27, align 4, !llvm.access.group !0
+  br label %latch19
+latch19:
+  %i22 = add nsw i64 %i21, 1
+  br label %head17, !llvm.loop !3
+done20:
+  br label %head28
+head28:
+  %i32 = phi i64 [ 0, %done20 ], [ %i33, %latch30 ]
+  %v34 = icmp slt i64 %i32, 64
+  br i1 %v34, label %body29, label %done31
+body29:
+  %v35 = add nsw i64 %v16, %i32
+  %v36 = sub nsw i64 63, %i32
+  %v37 = getelementptr inbounds float, ptr %a7, i64 %v36
+  %v38 = load float, ptr %v37, align 4, !llvm.access.group !0
+  %v39 = getelementptr inbounds float, ptr %v4, i64 %v35
+  store float %v38, ptr %v39, align 4, !llvm.access.group !0
+  br label %latch30
+latch30:
+  %i33 = add nsw i64 %i32, 1
+  br label %head28, !llvm.loop !4
+done31:
   br label %latch11
 latch11:
   %i14 = add nsw i64 %i13, 1

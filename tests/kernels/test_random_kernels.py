@@ -15,7 +15,7 @@ from hologram.compiler.pipeline import canonical
 from tests.kernels.random_kernels import Writer
 
 SIZE = 21
-SEEDS = 60
+SEEDS = 300
 
 
 def made(seed: int, folder: Path) -> Any:
@@ -37,6 +37,7 @@ def arguments(seed: int) -> list[Any]:
     return [x, y, *results, int(rng.integers(-3, 12)), 0.75]
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_random_kernels(executor: hg.Executor, seed: int, tmp_path: Path) -> None:
     kernel = made(seed, tmp_path)

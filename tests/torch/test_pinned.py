@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 
 import pytest
 import torch
@@ -37,6 +38,22 @@ def test_pinned_memory_is_forgotten_with_its_tensor() -> None:
     del view
     gc.collect()
     assert len(memory._PINNED) == before
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="PyTorch's hooks are changed on Linux alone")
+def test_pinned_memory_can_be_asked_for() -> None:
+    """As DistributedDataParallel does in C++."""
+    torch.zeros(1, device=DEVICE)  # loads the device
+    x = torch.empty(3, 100, pin_memory=True)
+    likewise = torch.zeros_like(torch.ones(4), pin_memory=True)
+    assert x.is_pinned()
+    assert x[1:].is_pinned()
+    assert torch.empty(0, pin_memory=True).is_pinned()
+    assert not x.clone().is_pinned()
+    assert x.device.type == "cpu"
+    assert likewise.to(DEVICE, non_blocking=True).tolist() == [0.0] * 4
+    with pytest.raises(RuntimeError, match="bad_alloc"):
+        torch.empty(1 << 60, dtype=torch.uint8, pin_memory=True)
 
 
 def test_weights_are_saturated_on_the_device() -> None:

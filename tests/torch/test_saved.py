@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import subprocess
 import sys
@@ -151,6 +152,35 @@ def test_dicts_whose_keys_are_in_no_order(executor: hg.Executor, tmp_path: Path)
     wanted = Ordered()(given, last=last)
     np.testing.assert_allclose(host(values), host(wanted.values), rtol=1e-5, atol=1e-6)
     np.testing.assert_array_equal(host(indices), host(wanted.indices))
+
+
+def test_functions(tmp_path: Path) -> None:
+    """A plain one, with a tensor that it closes over, and a module's method."""
+    weight, layer, x = torch.randn(4, 3, device="hologram"), nn.Linear(4, 3), torch.randn(2, 4)
+    bad: Any = 3
+
+    def scaled(x: Any, *, by: float = 2.0) -> Any:
+        return torch.relu(x @ weight) * by
+
+    def drawing(x: Any) -> Any:
+        return x + torch.rand_like(x)
+
+    for function, wanted in (
+        (scaled, torch.relu(x @ weight.cpu()) * 2),
+        (functools.partial(scaled, by=3.0), torch.relu(x @ weight.cpu()) * 3),
+        (layer.forward, layer(x)),
+    ):
+        hologram_torch.save_compiled(tmp_path / "f.holo", function, x)
+        np.testing.assert_allclose(
+            host(hg.load(tmp_path / "f.holo")(x.numpy())), host(wanted), rtol=1e-5, atol=1e-6
+        )
+    assert layer.weight.device.type == "cpu"
+    with pytest.raises(TypeError, match="save_compiled: the model must be a module or a function, got int"):
+        hologram_torch.save_compiled(tmp_path / "g.holo", bad, x)
+    with pytest.raises(TypeError, match="a function must be Python's own"):
+        hologram_torch.save_compiled(tmp_path / "g.holo", torch.sin, x)
+    with pytest.raises(hg.TraceError, match="save_compiled: drawing draws random numbers"):
+        hologram_torch.save_compiled(tmp_path / "g.holo", drawing, x)
 
 
 def test_what_training_does_is_refused(tmp_path: Path) -> None:

@@ -50,6 +50,30 @@ def whole(own: torch.nn.Module) -> State:
     }
 
 
+class Turns(torch.nn.Module):
+    """Uses one of its layers at a time, another in each process; nobody uses the last."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.layers = torch.nn.ModuleList(torch.nn.Linear(6, 2).double() for _ in range(3))
+
+    def forward(self, x: torch.Tensor, step: int) -> torch.Tensor:
+        return self.layers[dist.get_rank() if step else 0](x)
+
+
+def partly_used(device: torch.device) -> list[torch.Tensor | None]:
+    """The gradients of two passes, in which the wrapper finds out what was used."""
+    own = Turns().to(device)
+    trained = torch.nn.parallel.DistributedDataParallel(own, find_unused_parameters=True)
+    found: list[torch.Tensor | None] = []
+    for step in range(2):
+        own.zero_grad()
+        trained(batch()[0].to(device), step).square().sum().backward()
+        found += [None if p.grad is None else p.grad.cpu() for p in own.parameters()]
+    return found
+
+
 class Each:
     """The ways of training on several processes: what becomes of the parameters."""
 
@@ -195,10 +219,13 @@ def work(rank: int, folder: str) -> None:
     import hologram_torch  # noqa: F401  (in the process that was started)
 
     device = torch.device("hologram", 0)
-    for name in (None, "hologram", "gloo"):
+    for name in (None, "hologram", "gloo", "cpu:gloo"):  # the last as where a group is made before the device
         meeting = f"file://{folder}/meeting-{name}"
         dist.init_process_group(name, init_method=meeting, rank=rank, world_size=2)
         collectives(device)
+        wanted = partly_used(torch.device("cpu"))
+        assert [g is None for g in wanted] == [False] * 2 + [True] * 4 + [False] * 4 + [True] * 2
+        torch.testing.assert_close(partly_used(device), wanted)
         for form in FORMS if name is None else ():
             found: Callable[[], State] = getattr(Each(device, folder), form)
             torch.save(found(), Path(folder) / f"{rank}-{form}.pt")

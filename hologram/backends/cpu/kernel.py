@@ -21,12 +21,13 @@ from hologram.backends.cpu.llvm.module import module
 from hologram.backends.cpu.workers import Pool
 from hologram.compiled.machine_code.engine import Code, Engine
 from hologram.compiled.machine_code.objects import kept_code
-from hologram.compiler.analysis.ranges import I64, Lanes, paths, reached, references
+from hologram.compiler.analysis.ranges import I64, Lanes, Reference, paths, reached, references
 from hologram.compiler.functions.transcendental import unless_scalar
 from hologram.compiler.lowering.bounds import GUARD, measured
 from hologram.compiler.passes import Goal, Place
 from hologram.compiler.pipeline import applied, lower
-from hologram.compiler.scheduling.loops import VECTOR_BYTES, Schedule, Variant, facts, schedule
+from hologram.compiler.scheduling.interior import interior
+from hologram.compiler.scheduling.loops import VECTOR_BYTES, Extent, Schedule, Variant, facts, schedule
 from hologram.compiler.source.report import generated
 from hologram.foundation import store
 from hologram.foundation.bounded_caches import FIFOCache
@@ -59,6 +60,7 @@ def _empty(program: Program, grid: Sequence[int]) -> bool:
     return not math.prod(grid[: program.rank - program.reduced])
 
 
+INTERIOR_NS = 20_000  # of a launch, from which on the inside of its grid is looked for
 MAX_SCHEDULES = 256  # that a program's kernel remembers
 
 
@@ -145,9 +147,7 @@ class ProgramKernel(Kernel):
             if known is not None:
                 return known
         lanes = Lanes.of(program, scalars, grid, I64)
-        found = schedule(
-            self._facts, references(self._paths, lanes), lanes, tuple(grid), extents, self._host.threads
-        )
+        found = self._planned(references(self._paths, lanes), lanes, grid, extents)
         if key is not None:
             self._schedules.keep(key, found)
         return found
@@ -175,8 +175,26 @@ class ProgramKernel(Kernel):
         for p in program.buffers:
             spans.append((address, (reach.get(p.name, (0, -1))[1] + 1) * p.dtype.itemsize, p))
             address += -(-spans[-1][1] // VECTOR_BYTES) * VECTOR_BYTES
-        plan = schedule(self._facts, found, lanes, tuple(grid), spans, self._host.threads)
+        plan = self._planned(found, lanes, grid, spans)
         return module(self._guarded(plan.variant), plan.variant, self._host.engine().vector_bits)[0]
+
+    def _planned(
+        self, found: Sequence[Reference], lanes: Lanes, grid: Sequence[int], extents: Sequence[Extent]
+    ) -> Schedule:
+        """The schedule of a launch, and the inside of its grid where that is worth to be looked for."""
+        plan = schedule(self._facts, found, lanes, tuple(grid), extents, self._host.threads)
+        lanes_ns = plan.totals[0] * self._facts.element_ns
+        if plan.variant.form != "map" or not plan.variant.order or lanes_ns < INTERIOR_NS:
+            return plan
+        guarded = self._guarded(plan.variant)
+        lengths = {
+            s.name: extents[k][1] // self.program.buffers[k].dtype.itemsize
+            for k, s in zip(
+                measured(self.program, guarded), guarded.scalars[len(self.program.scalars) :], strict=True
+            )
+        }
+        inside = interior(guarded, replace(lanes, program=guarded, scalars={**lanes.scalars, **lengths}))
+        return replace(plan, variant=replace(plan.variant, inside=inside))
 
     def _guarded(self, variant: Variant) -> Program:
         """The program with checks where a variant's accesses may miss their memory."""

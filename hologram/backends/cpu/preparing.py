@@ -82,9 +82,12 @@ class InPlace:
 
     def __init__(self, call: Call) -> None:
         self._call = call
+        self._told = any(type(x) is Given for x in call.scalars)
 
     def __call__(self, arguments: list[Any]) -> None:
         call = self._call
         bindings = [Binding(borrowed(place, nbytes), 0, nbytes) for place, nbytes in call.spans(arguments)]
-        scalars = [arguments[x.argument] if type(x) is Given else x for x in call.scalars]
+        scalars = call.scalars
+        if self._told:
+            scalars = [arguments[x.argument] if type(x) is Given else x for x in scalars]
         call.kernel.bind(bindings, scalars, call.grid)()

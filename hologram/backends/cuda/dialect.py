@@ -212,6 +212,7 @@ def cuda(index_bits: int = 32) -> Dialect:
         atomics=_atomics(),
         shared_atomics=_atomics(),
         exchange=dict.fromkeys((f32, f64, i32, i64, u32, u64), "__shfl_xor_sync(0xffffffffu, {0}, {1})"),
+        shuffle=dict.fromkeys((f32, f64, i32, i64, u32, u64), "__shfl_sync(0xffffffffu, {0}, {1})"),
         reserved=RESERVED,
         head=_head,
         index_bits=index_bits,

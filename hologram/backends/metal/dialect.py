@@ -212,6 +212,7 @@ def msl() -> Dialect:
         atomics=_atomics(),
         shared_atomics=_atomics(),
         exchange=dict.fromkeys((f32, i32, u32), "simd_shuffle_xor({0}, {1})"),  # nothing has 64 bits there
+        shuffle=dict.fromkeys((f32, i32, u32), "simd_shuffle({0}, ushort({1}))"),
         reserved=RESERVED,
         prelude=PRELUDE,
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hologram.atlas.opcodes import Opcode
+from hologram.atlas.opcodes import MEETINGS, Opcode
 from hologram.atlas.program import Program
 from hologram.compiler.analysis.ranges import Lanes, Paths, paths, reached, references
 from hologram.compiler.lowering.paging import Cut, contiguous
@@ -37,7 +37,7 @@ def pages(
 
     Raises ShapeError where no cut along that axis achieves that.
     """
-    if program.reduced >= program.rank or {Opcode.WORKGROUP, Opcode.THREAD, Opcode.BARRIER} & program.opcodes:
+    if program.reduced >= program.rank or ({Opcode.WORKGROUP, Opcode.THREAD} | MEETINGS) & program.opcodes:
         raise _refusal(program, bindings, limit, "this kernel cannot be cut")
     lanes = grid[: program.rank - program.reduced]
     axis = next((k for k, extent in enumerate(lanes) if extent > 1), 0)

@@ -153,7 +153,9 @@ def _range(i: Instruction, known: Mapping[int, Range], lanes: Lanes) -> Range | 
     if opcode is O.CONSTANT or opcode is O.SCALAR:
         number = i.attribute if opcode is O.CONSTANT else lanes.scalars[str(i.attribute)]
         return Range(_whole(number), _whole(number))
-    if kind == "bool" or opcode in COMPARISONS:
+    if opcode in COMPARISONS:
+        return _compared(opcode, *(_exact(v, known, lanes) for v in i.operands))
+    if kind == "bool":
         return Range(0, 1, None)
     if opcode in _POSITIONS:
         return _POSITIONS[opcode](lanes, int(i.attribute or 0))
@@ -176,6 +178,30 @@ def _range(i: Instruction, known: Mapping[int, Range], lanes: Lanes) -> Range | 
 
 
 # Choices.
+
+
+def _exact(value: int, known: Mapping[int, Range], lanes: Lanes) -> Range | None:
+    """The range of a number that has not wrapped."""
+    found = known.get(value)
+    whole = found is None or lanes.program.types[value].kind != "index" or found.within(lanes.index)
+    return found if whole else None
+
+
+def _compared(opcode: Opcode, x: Range | None, y: Range | None) -> Range:
+    """1 or 0 where all lanes have one answer."""
+    if x is None or y is None:
+        return Range(0, 1, None)
+    if opcode in (O.GT, O.GE):
+        x, y = y, x
+    if opcode in (O.EQ, O.NE):
+        same, other = x.number is not None and x.number == y.number, x.high < y.low or y.high < x.low
+        holds, fails = (same, other) if opcode is O.EQ else (other, same)
+    else:
+        strict = opcode in (O.LT, O.GT)
+        holds = x.high < y.low if strict else x.high <= y.low
+        fails = x.low >= y.high if strict else x.low > y.high
+    return Range(1, 1, None) if holds else Range(0, 0, None) if fails else Range(0, 1, None)
+
 
 Fact = tuple[int, float, float]  # a value, what it is at least and at most
 
@@ -205,6 +231,9 @@ def _chosen(
     """A select, its first operand as far as the condition lets it be chosen, whatever else is known of it."""
     condition, first, second = i.operands
     x, y = known.get(first), known.get(second)
+    decided = known.get(condition)
+    if decided is not None and decided.number is not None:
+        return x if decided.number else y
     if y is None or i.type.is_float:
         return None
     held = [fact for fact in facts.get(condition, ()) if fact[0] == first]
@@ -288,6 +317,9 @@ def _mul(x: Range, y: Range) -> Range:
 def _div(x: Range, y: Range) -> Range | None:
     if x.low < 0 or y.low <= 0:
         return None
+    found = quotient(x, y)
+    if found is not None:
+        return Range(found, found)
     return Range(x.low // y.high, x.high // y.low, x.strides if y.number == 1 else None)
 
 
@@ -296,7 +328,30 @@ def _rem(x: Range, y: Range) -> Range | None:
         return None
     if 0 <= x.low and x.high < y.low:
         return x
+    found = quotient(x, y)
+    if found is not None:
+        return _add(x, Range(-found * y.low, -found * y.low))
     return Range(0 if x.low >= 0 else 1 - y.high, min(max(x.high, 0), y.high - 1), None)
+
+
+def quotient(x: Range, y: Range) -> int | None:
+    """That of all numbers of a range, where it is one."""
+    divisor = y.number
+    if divisor is None or divisor <= 0 or x.low < 0:
+        return None
+    return x.low // divisor if x.low // divisor == x.high // divisor else None
+
+
+def _least(x: Range, y: Range) -> Range:
+    if x.high <= y.low or y.high <= x.low:
+        return x if x.high <= y.low else y
+    return Range(min(x.low, y.low), min(x.high, y.high), None)
+
+
+def _most(x: Range, y: Range) -> Range:
+    if x.high <= y.low or y.high <= x.low:
+        return y if x.high <= y.low else x
+    return Range(max(x.low, y.low), max(x.high, y.high), None)
 
 
 def _and(x: Range, y: Range) -> Range | None:
@@ -319,8 +374,8 @@ _RULES: dict[Opcode, Callable[..., Range | None]] = {
     O.MUL: _mul,
     O.MAD: lambda x, y, z: _add(_mul(x, y), z),
     O.NEG: _neg,
-    O.MIN: lambda x, y: Range(min(x.low, y.low), min(x.high, y.high), None),
-    O.MAX: lambda x, y: Range(max(x.low, y.low), max(x.high, y.high), None),
+    O.MIN: _least,
+    O.MAX: _most,
     O.DIV: _div,
     O.REM: _rem,
     O.AND: _and,

@@ -177,7 +177,7 @@ class Numbering:
         return self._term(i.opcode, i.type, (), i.attribute)
 
     def _effect(self, i: Instruction, operands: tuple[Term, ...]) -> tuple[Term, ...]:
-        named = self._names[i.attribute] if isinstance(i.attribute, str) else ""
+        named = self._names[i.attribute] if isinstance(i.attribute, str) else str(i.attribute or "")
         ended_now = ended(i, self._shared)
         seen = [e.digest for e in self._begun]
         key = digest(i.opcode.value, named, self._region.path, *(t.digest for t in operands), *seen)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hologram.atlas.builder import Builder, Value
-from hologram.atlas.opcodes import ATOMICS, Opcode
+from hologram.atlas.opcodes import ATOMICS, MEETINGS, Opcode
 from hologram.atlas.program import Access, Instruction, Program, ScalarParameter
 from hologram.atlas.rewrite import write_into
 from hologram.compiler.analysis import cost
@@ -23,7 +23,7 @@ from hologram.machine.plan import Step
 TINY, SMALL = 512, 1 << 14
 CHEAP = 4096  # instructions, one lane after the other, that cost no more than a cheap launch: branches have no vectors
 MOST_LANES = 1 << 18  # of a launch that is short beside what a launch costs
-_UNFIT = ATOMICS | {Opcode.BARRIER, Opcode.WORKGROUP, Opcode.THREAD}
+_UNFIT = ATOMICS | MEETINGS | {Opcode.WORKGROUP, Opcode.THREAD}
 
 
 def bundles(steps: Sequence[Step], limits: Limits, most_buffers: int) -> list[list[int]]:

@@ -47,7 +47,9 @@ class _Looping:
         self.given, self.program = step, step.program
         program = self.program
         self.outer = program.rank - program.reduced
-        self.builder = Builder(program.name, rank=max(self.outer, 1), workgroup=program.workgroup)
+        self.builder = Builder(
+            program.name, rank=max(self.outer, 1), workgroup=program.workgroup, disjoint=program.disjoint
+        )
         self.at: dict[int, Value] = {}  # where a lane is along the row's axes
         self.walk = Rewriting(self.builder, self._rule)
 

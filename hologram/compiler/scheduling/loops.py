@@ -15,6 +15,7 @@ from hologram.compiler.analysis.cost import instructions
 from hologram.compiler.analysis.phases import may_store_early, rows
 from hologram.compiler.analysis.ranges import Lanes, Place, Range, Reference, positions_from, ranges, unproven
 from hologram.compiler.analysis.reuse import ELEMENTS
+from hologram.compiler.scheduling.interior import Interior
 from hologram.foundation.frozen import frozen
 from hologram.foundation.sizes import whole
 
@@ -45,11 +46,14 @@ class Variant:
     split: int = -1  # form "split": the reduced axis that is cut into chunks
     keep: bool = False  # costly values of a row are kept from one sweep to the next
     early: bool = False  # elements of rows are stored in the sweep that has them
+    whole: bool = False  # form "workgroup": each has all of its threads
+    inside: Interior | None = None  # form "map": the lanes away from the border
 
     @property
     def text(self) -> str:
         """The same for equal variants, in every process."""
-        return json.dumps({**vars(self), "guarded": sorted(self.guarded)})
+        own = {"guarded": sorted(self.guarded), "inside": None if self.inside is None else vars(self.inside)}
+        return json.dumps({**vars(self), **own})
 
 
 @frozen
@@ -192,7 +196,9 @@ def schedule(
     if _meets(program):
         groups = -(-lanes // (program.workgroup or WORKGROUP))
         size = _slice(groups, lanes / groups * known.element_ns, threads, 1)
-        return Schedule(Variant("workgroup", (), (), constants, guarded), (groups,), (size,))
+        whole = lanes % (program.workgroup or WORKGROUP) == 0
+        variant = Variant("workgroup", (), (), constants, guarded, whole=whole)
+        return Schedule(variant, (groups,), (size,))
     if not program.reduced:
         if known.bounds is None:
             size = _slice(lanes, known.element_ns, threads, 1024)

@@ -50,6 +50,8 @@ class Body(ABC):
             self.loop_(i, *operands)
         elif i.opcode is Opcode.WHILE:
             self.while_(i, *operands)
+        elif i.opcode is Opcode.SHUFFLE:
+            self.values[i.result] = self.shuffle(i, *operands)
         elif i.opcode in ATOMICS:
             self.values[i.result] = self.atomic(i, *operands)
         else:
@@ -87,6 +89,10 @@ class Body(ABC):
 
     @abstractmethod
     def barrier(self) -> None: ...
+
+    def shuffle(self, i: Instruction, value: str, number: str) -> str:
+        """What another thread has; of languages that have no such thing it has become shared memory (shuffles.py)."""
+        raise NotImplementedError(f"{self.program.name}: a shuffle is left")
 
     @abstractmethod
     def if_(self, i: Instruction, condition: str) -> None: ...

@@ -239,6 +239,9 @@ class Emitter(Body):
     def barrier(self) -> None:
         self.line(self.dialect.barrier)
 
+    def shuffle(self, i: Instruction, value: str, number: str) -> str:
+        return self._define(i, self.dialect.shuffle[i.type].format(value, number))
+
     def share(self, name: str, dtype: DType, position: str, value: str) -> str:
         """The statement that stores an element of a shared array."""
         name = self.shared_names[name]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hologram.atlas.opcodes import Opcode
+from hologram.atlas.opcodes import MEETINGS, Opcode
 from hologram.atlas.program import Instruction
 from hologram.compiler.scheduling.schedule import Schedule, Units
 from hologram.compiler.source.emit import Emitter
@@ -53,7 +53,7 @@ def _scalar(emitter: Emitter, schedule: Schedule) -> None:
     if program.shared and "cleared" in emitter.dialect.shortfalls:
         _zeroes(emitter, schedule)
     here = f"group * {emitter.number(schedule.workgroup)} + thread_index"
-    if Opcode.BARRIER in program.opcodes:
+    if program.opcodes & MEETINGS:
         # Every thread must reach the barriers: those past the end repeat the last lane, without effect on memory.
         emitter.let("number", dtypes.index, here)
         emitter.let("inside", dtypes.bool_, "number < lanes")

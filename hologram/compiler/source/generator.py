@@ -95,7 +95,7 @@ class ProgramGenerator:
 
     @cached_property
     def _lowered(self) -> Program:
-        return lower(self.program, self.dialect)
+        return lower(self.program, Goal.language(self.dialect, self.limits))
 
     @cached_property
     def _paths(self):
@@ -176,7 +176,7 @@ class ProgramGenerator:
         lowered = self._lowered
         if variant.guarded or variant.unrolled:
             # Where loops are bounded nothing is guarded: lowering anew gives the values that `unrolled` names.
-            goal = Goal.language(self.dialect)
+            goal = Goal.language(self.dialect, self.limits)
             goal = replace(goal, guarded=variant.guarded, unrolled=dict(variant.unrolled))
             lowered = lower(self.program, goal)
         source = generate(

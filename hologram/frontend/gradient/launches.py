@@ -8,7 +8,9 @@ from math import prod
 from typing import Any
 
 from hologram.atlas.builder import Builder
+from hologram.atlas.disjoint import meeting
 from hologram.atlas.program import Access, Program
+from hologram.atlas.replayed import NoDerivative
 from hologram.atlas.reverse import Adjoint, adjoint_of
 from hologram.foundation.dtypes import DType
 from hologram.foundation.errors import GradientError
@@ -49,13 +51,15 @@ def launch(tape: Any, engine: Engine, kernel: Any, buffers: Sequence[Any], scala
     wanted |= {n for n, x in told.items() if tape.follows(x)}
     count = prod(grid) if all(type(n) is int for n in grid) else 0
     adjoint = adjoint_of(kernel, frozenset(wanted), same, int(count == 1)) if followed else None
+    if followed:
+        refuse_meeting(kernel, grid, dict(zip((s.name for s in kernel.scalars), numbers, strict=True)), same)
     plain = [tape.beneath(v) for v in seen]
     data = {n: tape.beneath(x) for n, x in told.items()}
     plainly = {s.name: x for s, x in zip(kernel.scalars, numbers, strict=True) if s.name not in told}
 
     def run() -> list[Any]:
         after = [x.clone() if s else x for x, s in zip(plain, stored, strict=True)]
-        _run(engine, kernel, [after[k] for k in places], plainly, data, grid)
+        run_program(engine, kernel, [after[k] for k in places], plainly, data, grid)
         return after
 
     with traced_by(tape.outer):
@@ -82,8 +86,25 @@ def launch(tape: Any, engine: Engine, kernel: Any, buffers: Sequence[Any], scala
         tape.replace(engine, view, tape.tracked(new, next(variables)))
 
 
-def launched_again(tape: Any, engine: Engine, operation: Launched, operands: Sequence[Any]) -> Any:
-    """The results of a launch that a graph holds, of a loop's body, as tensors of the tape."""
+def refuse_meeting(
+    kernel: Program, grid: Any, numbers: Mapping[str, Any], same: Sequence[tuple[str, str]]
+) -> None:
+    """Raises NoDerivative where two lanes may store into one element."""
+    one = all(type(n) is int for n in grid) and prod(grid) == 1
+    store = None if one else meeting(kernel, grid, numbers, dict(same))
+    if store is not None:
+        raise NoDerivative(
+            f"two points may store into one element of {store.attribute}, so which one wins is not known; where none "
+            "do, say so: @hg.kernel(disjoint=True)",
+            store,
+            kernel.name,
+        )
+
+
+def launched_again(
+    tape: Any, engine: Engine, operation: Launched, operands: Sequence[Any], launch: Any = launch
+) -> Any:
+    """The results of a launch that a graph holds, of a loop's body, as tensors of the tape; `launch` is its way."""
     launch_of, held = operation.launch, []
     for slot, given in zip(launch_of.slots, operands, strict=True):
         shape, dtype = slot.layout.shape, slot.layout.dtype
@@ -122,7 +143,7 @@ def _backwards(
         buffers.append(values[of] if role == "value" else results[of])
     lengths = [s.name for s in adjoint.program.scalars if s.name not in adjoint.scalars]
     sized = {n: values[of].size for n, of in zip(lengths, adjoint.lengths, strict=True)}
-    _run(engine, adjoint.program, buffers, {**numbers, **sized}, data, grid)
+    run_program(engine, adjoint.program, buffers, {**numbers, **sized}, data, grid)
     for of, dtype in bits.items():
         sums = results[of]
         if sums.dtype.is_float:
@@ -183,7 +204,7 @@ def _is_number(x: Any) -> bool:
     return isinstance(x, Tensor) and not x.shape
 
 
-def _run(
+def run_program(
     engine: Engine,
     program: Program,
     buffers: Sequence[Any],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from hologram.atlas.opcodes import Opcode
+from hologram.atlas.opcodes import MEETINGS
 from hologram.atlas.program import Access, Program
 from hologram.compiler.fusion.graph import Node
 from hologram.foundation.dtypes import DType
@@ -94,7 +94,7 @@ class Launching:
         }
         kinds = dict.fromkeys(s.dtype for s in read)
         few = len(kernel.buffers) + len(kinds) <= self.executor.limits.max_bindings
-        if not read or not few or any(i.opcode is Opcode.BARRIER for i in kernel.body.walk()):
+        if not read or not few or kernel.opcodes & MEETINGS:
             return kernel, [*buffers], [*scalars]
         places = {s.name: self.formulas.offset(x, s.dtype) for s, x in read.items()}
         held = [self._number(d, Layout.contiguous(d, (len(self.formulas.wanted[d]),))) for d in kinds]

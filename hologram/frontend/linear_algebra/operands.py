@@ -36,6 +36,8 @@ def matrices(who: str, *arrays: Any, axes: int = 2) -> list[Tensor]:
 
 def matrix(who: str, x: Any) -> Tensor:
     """One operand; see matrices."""
+    if type(x) is Tensor and x.ndim >= 2 and x.dtype.name in DTYPES:
+        return x
     return matrices(who, x)[0]
 
 
@@ -55,7 +57,7 @@ def succeeded(who: str, info: Tensor, why: str) -> None:
     if deferred():
         return
     codes = info.to_numpy()
-    if not codes.any():
+    if not np.count_nonzero(codes):
         return
     place = tuple(map(int, np.argwhere(codes)[0]))
     which = f"matrix {place[0] if len(place) == 1 else place} of the batch" if place else "the matrix"

@@ -17,9 +17,12 @@ from hologram.frontend.control.body import traced_body, united
 from hologram.frontend.control.primitives import controlled, evaluated, settled
 from hologram.frontend.control.scan import scan
 from hologram.frontend.control.state import named
+from hologram.frontend.gradient.launches import launched_again
 from hologram.frontend.gradient.tape import detached
+from hologram.frontend.jit.launched import Launched
 from hologram.frontend.tensor import Tensor
 from hologram.frontend.transforms import rules
+from hologram.frontend.transforms.launches import Call, for_all, launch
 from hologram.frontend.transforms.lifted import Lifted, Lifting
 from hologram.machine.layout import Layout
 from hologram.opset.forms.operation import Operation
@@ -81,6 +84,8 @@ class Batching(Lifting):
     def apply(
         self, engine: Engine, operation: Operation, operands: Sequence[Any], attributes: Mapping[str, Any]
     ) -> Any:
+        if isinstance(operation, Launched):
+            return launched_again(self, engine, operation, operands, launch)
         given = tensors.operands_of(engine, operation, operands)
         flags = [self.batched(x) for x in given]
         if any(flags) and operation.parts is not None:
@@ -119,6 +124,9 @@ class Batching(Lifting):
             return (), tensors.apply(case.engine, case.operation, operands, case.attributes)
 
         return scan(named(step, self.who), (), moving, length=self.size)[1]
+
+    def launched(self, call: Call) -> Sequence[Lifted]:
+        return for_all(self, call)
 
     def control(self, engine: Engine, control: Loop | Choice, operands: Sequence[Any]) -> tuple[Any, ...]:
         with traced_by(self.outer):

@@ -15,9 +15,12 @@ from hologram.frontend import tensor as tensors
 from hologram.frontend.control.body import traced_body, united
 from hologram.frontend.control.primitives import controlled, evaluated, settled
 from hologram.frontend.control.state import named
+from hologram.frontend.gradient.launches import launched_again
 from hologram.frontend.gradient.tape import detached
 from hologram.frontend.gradient.transforms import vjp
+from hologram.frontend.jit.launched import Launched
 from hologram.frontend.tensor import Tensor
+from hologram.frontend.transforms.launches import Call, launch, with_tangents
 from hologram.frontend.transforms.lifted import Lifted, Lifting
 from hologram.machine.layout import Layout
 from hologram.opset.forms.gradient import Rule, rules_of
@@ -64,6 +67,8 @@ class Forward(Lifting):
     def apply(
         self, engine: Engine, operation: Operation, operands: Sequence[Any], attributes: Mapping[str, Any]
     ) -> Any:
+        if isinstance(operation, Launched):
+            return launched_again(self, engine, operation, operands, launch)
         given = tensors.operands_of(engine, operation, operands)
         plain = [self.primal(x) for x in given]
         returned = self.below(tensors.evaluated, operation.name, engine, operation, plain, attributes)
@@ -77,6 +82,9 @@ class Forward(Lifting):
                 slopes = _slopes(operation, dict(zip(names, plain, strict=True)), attributes, results, moving)
         made = tuple(self.with_tangent(r, s) for r, s in zip(results, slopes, strict=True))
         return made if isinstance(returned, tuple) else made[0]
+
+    def launched(self, call: Call) -> Sequence[Lifted]:
+        return with_tangents(self, call)
 
     def control(self, engine: Engine, control: Loop | Choice, operands: Sequence[Any]) -> tuple[Any, ...]:
         with traced_by(self.outer):

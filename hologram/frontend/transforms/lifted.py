@@ -15,6 +15,7 @@ from hologram.frontend.control.primitives import run, settled
 from hologram.frontend.gradient.tape import detached
 from hologram.frontend.inside import Held, Inside
 from hologram.frontend.tensor import Tensor
+from hologram.frontend.transforms.launches import Call, launch
 from hologram.frontend.tree import mapped
 from hologram.machine.layout import Layout
 from hologram.opset.forms.operation import Operation
@@ -149,6 +150,10 @@ class Lifting:
         """A tensor as a constant of derivatives."""
         raise NotImplementedError
 
+    def launched(self, call: Call) -> Sequence[Lifted]:
+        """What a program of one's own stores into, afterwards."""
+        raise NotImplementedError
+
     # Requests that are followed alike.
 
     def empty(self, engine: Engine, shape: tuple[int, ...], dtype: DType) -> Lifted:
@@ -181,6 +186,7 @@ FOLLOWED: Mapping[Request, Callable[..., Any]] = {
     tensors.make_constant: lambda tracer, *given: tracer.array(*given),
     tensors.evaluated: lambda tracer, *given: tracer.apply(*given),
     Engine._copy_elements: lambda tracer, *given: tracer.copy(*given),
+    Engine._launch: launch,
     detached: lambda tracer, *given: tracer.detach(*given),
     run: lambda tracer, *given: tracer.control(*given),
 }

@@ -1,8 +1,7 @@
 """The form of what takes matrices apart: by LAPACK where memory is the host's, or by programs, block by block.
 
-Operands are matrices, or stacks of some, of one dtype of DTYPES; of complex ones not all have programs. Where an
-operation can fail, its last result, `info` (i32, one for each matrix), is 0 where it did not. Nothing is raised here: a
-launch is not waited for.
+Operands are matrices, or stacks of some, of one dtype of DTYPES. Where an operation can fail, its last result, `info`
+(i32, one for each matrix), is 0 where it did not. Nothing is raised here: a launch is not waited for.
 """
 
 from __future__ import annotations
@@ -21,6 +20,7 @@ from hologram.machine.limits import Limits
 from hologram.machine.plan import Plan, Step, Target, Tile, reading, told, writing
 from hologram.opset.forms.operation import Attributes, Inputs, Layouts, Operation
 from hologram.opset.forms.steps import Place, Steps
+from hologram.opset.linear_algebra.small.matrix import Made, fits
 
 DTYPES = (f32, f64, c64, c128)
 # Results, and parts of some, that are real where operands are complex.
@@ -34,22 +34,21 @@ Blocks = Callable[[Steps, Sequence[Place], Sequence[Place], Attributes, Target],
 class Factorisation(Operation):
     """An operation on matrices: `stem` is the name of its tile, `shapes(*shapes, **attributes)` gives the results'.
 
-    `blocks` appends it as steps of programs, of complex matrices too where `complex_blocks` says so; a device that has
-    neither refuses it by name.
+    `blocks` appends it as steps of programs; a device that has neither refuses it by name. `small(dtype, *sizes,
+    **attributes)` is one program for a stack of matrices of few rows and columns, a lane for each (small/).
     """
 
     stem: str = ""
     shapes: Callable[..., Shapes] = field(default=lambda *shapes, **attributes: {})
     blocks: Blocks | None = None
-    complex_blocks: bool = False
+    small: Callable[..., Made] | None = None
 
     @property
     def results(self) -> int:
         return len(self.shapes(*((2, 2) for _ in self.operands), **self.attributes))
 
     def here(self, limits: Limits, operands: Sequence[Any] = ()) -> bool:
-        real = self.complex_blocks or not any(x.dtype.is_complex for x in operands)
-        return self.stem in limits.factors or (self.blocks is not None and real)
+        return self.stem in limits.factors or self.blocks is not None
 
     def infer(self, inputs: Inputs, attributes: Attributes) -> tuple[Layout, ...]:
         matrices = self._matrices(inputs)
@@ -73,15 +72,26 @@ class Factorisation(Operation):
         whole = [e if _in_order(e.layout) else steps.place(e.layout.dtype, e.layout.shape) for e in ends]
         if self.stem in target.limits.factors:
             self._by_library(steps, [steps.gathered(s) for s in sources], whole, attributes)
-        elif self.blocks is not None and self.here(target.limits, matrices):
+        elif (lanes := self._by_lanes(sources, attributes, target.limits)) is not None:
+            count = math.prod(batch)
+            own = [steps.place(dtype, (count * size,)) for dtype, size in lanes.scratch]
+            places = [*(steps.gathered(s) for s in sources), *whole, *own]
+            steps.run(lanes.program, places, lanes.numbers, (count,))
+        elif self.blocks is not None:
             self.blocks(steps, sources, whole, attributes, target)
         else:
-            of = " of complex matrices" if self.blocks is not None else ""
-            raise UnsupportedOperation(f"{self.name}: the device has no kernels for it{of}")
+            raise UnsupportedOperation(f"{self.name}: the device has no kernels for it")
         for made, end in zip(whole, ends, strict=True):
             if made is not end:
                 steps.copy(made, end)
         return steps.plan()
+
+    def _by_lanes(self, sources: Sequence[Place], attributes: Attributes, limits: Limits) -> Made | None:
+        """The program of a lane for each matrix, where matrices are small."""
+        if self.small is None or not all(_few(s.layout) for s in sources):
+            return None
+        made = self.small(sources[0].layout.dtype, *(s.layout.shape[-2:] for s in sources), **attributes)
+        return None if limits.loop_turns and made.turns > limits.loop_turns else made
 
     def _by_library(
         self, steps: Steps, sources: Sequence[Place], results: Sequence[Place], attributes: Attributes
@@ -130,6 +140,11 @@ class Factorisation(Operation):
 
 def _in_order(layout: Layout) -> bool:
     return layout.is_contiguous and not layout.offset
+
+
+def _few(matrices: Layout) -> bool:
+    *batch, rows, columns = matrices.shape
+    return fits(math.prod(batch), (rows, columns))
 
 
 def _axes(name: str) -> int:

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from hologram.atlas.builder import Builder, Value, absolute, select, sqrt
-from hologram.atlas.complex_parts import conjugate, imag, pair, real
+from hologram.atlas.complex_parts import conjugate, imag, number, pair, parts, plus, real
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, Program
 from hologram.foundation.dtypes import DType, index
@@ -175,33 +175,20 @@ def _joined(dtype: DType) -> Program:
     def at(i: Value, j: Value) -> Value:
         return (matrix * width + i) * width + j
 
-    zero = b.constant(0.0, dtype.part)
+    zero = b.constant(0.0, dtype)
 
     def column(j: Value) -> None:
         scale = b.load(tau, matrix * width + j)
 
         def term(k: Value, *total: Value) -> tuple[Value, ...]:
-            return _plus(total, b.load(t, at(row, k)) * b.load(products, at(k, j)))
+            return plus(total, b.load(t, at(row, k)) * b.load(products, at(k, j)))
 
-        total = b.loop(row, j, term, first=(zero,) * _parts(dtype))
-        above = -(scale * _number(total))
+        total = b.loop(row, j, term, first=parts(zero))
+        above = -(scale * number(total))
         b.store(t, at(row, j), select(j == row, scale, select(j < row, b.constant(0.0, dtype), above)))
 
     b.loop(0, width, column)
     return b.build()
-
-
-def _parts(dtype: DType) -> int:
-    return 2 if dtype.is_complex else 1
-
-
-def _number(parts: Sequence[Value]) -> Value:
-    return pair(*parts) if len(parts) == 2 else parts[0]
-
-
-def _plus(total: Sequence[Value], x: Value) -> tuple[Value, ...]:
-    """A sum of numbers, carried by a loop as its parts."""
-    return (total[0] + real(x), total[1] + imag(x)) if len(total) == 2 else (total[0] + x,)
 
 
 def _square(x: Value) -> Value:
@@ -234,7 +221,7 @@ def _panel(dtype: DType, threads: int) -> Program:
         # Times a factor by which the largest is 1: squares of small numbers are none.
         def larger(row: Value, best: Value) -> tuple[Value]:
             z = b.load(x, at(row, j))
-            for u in (real(z), imag(z)) if dtype.is_complex else (z,):
+            for u in parts(z):
                 best = select((row >= j) & (absolute(u) > best), absolute(u), best)
             return (best,)
 
@@ -290,12 +277,12 @@ def _panel(dtype: DType, threads: int) -> Program:
 
         def along(k: Value) -> None:
             def term(row: Value, *total: Value) -> tuple[Value, ...]:
-                return _plus(total, conjugate(b.load(v, v_at(row, j))) * b.load(x, at(row, k)))
+                return plus(total, conjugate(b.load(v, v_at(row, j))) * b.load(x, at(row, k)))
 
             b.shared_store(
                 sums,
                 k * threads + thread,
-                _number(b.loop(thread, rows, term, first=(none,) * _parts(dtype), step=threads)),
+                number(b.loop(thread, rows, term, first=parts(zero), step=threads)),
             )
 
         b.loop(j + 1, width, along)
@@ -303,9 +290,9 @@ def _panel(dtype: DType, threads: int) -> Program:
 
         def total_of(k: Value) -> None:
             def term(i: Value, *total: Value) -> tuple[Value, ...]:
-                return _plus(total, b.shared_load(sums, k * threads + i))
+                return plus(total, b.shared_load(sums, k * threads + i))
 
-            total = _number(b.loop(0, threads, term, first=(none,) * _parts(dtype)))
+            total = number(b.loop(0, threads, term, first=parts(zero)))
             b.shared_store(totals, k, conjugate(tau) * total)
 
         b.loop(j + 1 + thread, width, total_of, step=threads)

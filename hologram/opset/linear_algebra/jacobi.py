@@ -15,7 +15,7 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from hologram.atlas.builder import Builder, Value, absolute, select, sqrt
-from hologram.atlas.complex_parts import conjugate, imag, pair, real
+from hologram.atlas.complex_parts import conjugate, imag, pair, polar, real
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, Program
 from hologram.foundation.dtypes import DType, f64, i32, index
@@ -89,7 +89,7 @@ def _rotations(dtype: DType, threads: int) -> Program:
     def rotation(group: Value, odd: Value, way: Value, active: Value) -> tuple[Value]:
         i, j, two = ends(group, odd)
         low, high, across = real(b.load(x, at(i, i))), real(b.load(x, at(j, j))), b.load(x, at(i, j))
-        size, phase = _polar(across)
+        size, phase = polar(across)
         half = (high - low) * 0.5
         wide = select(absolute(half) > absolute(size), absolute(half), absolute(size))
         whole = select(wide > 0.0, wide, select(wide == wide, one, wide))
@@ -173,19 +173,6 @@ def _rotations(dtype: DType, threads: int) -> Program:
     b.barrier()
     b.loop(0, count, sweep, first=(first_way,))
     return b.build()
-
-
-def _polar(z: Value) -> tuple[Value, Value]:
-    """A size and a phase whose product is z: of a real number itself and 1."""
-    if not z.dtype.is_complex:
-        return z, z.builder.constant(1.0, z.dtype)
-    u, v = absolute(real(z)), absolute(imag(z))
-    wide = select(u > v, u, select(v == v, v, u + v))
-    whole = select(wide > 0.0, wide, select(wide == wide, 1.0, wide))
-    x, y = real(z) / whole, imag(z) / whole
-    size = sqrt(x * x + y * y)
-    safe = select(size == 0.0, 1.0, size)
-    return size * wide, pair(select(size == 0.0, 1.0, x / safe), y / safe)
 
 
 def _of(function: Callable[[Value, Value], Value], y: Value, f: Value) -> Value:

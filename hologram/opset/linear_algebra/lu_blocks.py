@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-from hologram.atlas.builder import Builder, Value, absolute, log, select
+from hologram.atlas.builder import Builder, Value, absolute, select
+from hologram.atlas.complex_parts import imag, real
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, Program
 from hologram.foundation.dtypes import DType, i32, index
@@ -20,6 +21,7 @@ from hologram.machine.plan import Target
 from hologram.opset.creation import fill
 from hologram.opset.forms.operation import Attributes
 from hologram.opset.forms.steps import Place, Steps
+from hologram.opset.linear_algebra.small.lu import multiplied
 from hologram.opset.linear_algebra.triangular_blocks import (
     part,
     product_of,
@@ -78,14 +80,14 @@ def _begin() -> Program:
     return b.build()
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=4)
 def _panel(dtype: DType) -> Program:
     b = Builder(f"atlas_lu_panel_{dtype}", rank=1, workgroup=THREADS)
     x, used = b.buffer("x", dtype, Access.READ_WRITE), b.buffer("used", i32, Access.READ_WRITE)
     chosen, info = b.buffer("chosen", i32, Access.WRITE), b.buffer("info", i32, Access.READ_WRITE)
     m, n, first, last = (b.scalar(name, index) for name in ("m", "n", "first", "last"))
     matrix, thread = b.position(Opcode.WORKGROUP), b.position(Opcode.THREAD)
-    sizes, rows = b.shared("sizes", dtype, THREADS), b.shared("rows", i32, THREADS)
+    sizes, rows = b.shared("sizes", dtype.part, THREADS), b.shared("rows", i32, THREADS)
     shown, failed = b.shared("shown", dtype, PANEL), b.shared("failed", i32, 1)
     zero, none = b.constant(0, index), b.constant(-1, i32)
     own = first + thread
@@ -98,12 +100,13 @@ def _panel(dtype: DType) -> Program:
 
     def column(j: Value) -> None:
         def look(row: Value, best: Value, place: Value) -> tuple[Value, Value]:
-            size = absolute(b.load(x, at(row, j)))
+            z = b.load(x, at(row, j))
+            size = absolute(real(z)) + absolute(imag(z)) if dtype.is_complex else absolute(z)  # as LAPACK
             size = select(size == size, size, float("inf"))  # NaN is taken at once, and stays
             better = (b.load(used, matrix * m + row) == 0) & ((size > best) | (place < 0))
             return select(better, size, best), select(better, row.to(i32), place)
 
-        best, place = b.loop(own, m, look, first=(b.constant(-1.0, dtype), none), step=THREADS)
+        best, place = b.loop(own, m, look, first=(b.constant(-1.0, dtype.part), none), step=THREADS)
         b.shared_store(sizes, thread, best)
         b.shared_store(rows, thread, place)
         b.barrier()
@@ -113,7 +116,7 @@ def _panel(dtype: DType) -> Program:
             better = (row >= 0) & ((size > best) | (place < 0) | ((size == best) & (row < place)))
             return select(better, size, best), select(better, row, place)
 
-        best, place = b.loop(0, THREADS, largest, first=(b.constant(-1.0, dtype), none))
+        best, place = b.loop(0, THREADS, largest, first=(b.constant(-1.0, dtype.part), none))
         pivot = select(place < 0, 0, place).to(index)
         mine = ((pivot - first) % THREADS) == thread
 
@@ -132,10 +135,11 @@ def _panel(dtype: DType) -> Program:
         b.if_(mine, show, nothing)
         b.barrier()
         divisor = b.shared_load(shown, j - first)
+        none_left = (real(divisor) == 0.0) & (imag(divisor) == 0.0)
 
         def update(row: Value) -> None:
             def eliminate() -> None:
-                factor = b.load(x, at(row, j)) / select(divisor == 0.0, 1.0, divisor)
+                factor = b.load(x, at(row, j)) / select(none_left, 1.0, divisor)
                 b.store(x, at(row, j), factor)
 
                 def term(c: Value) -> None:
@@ -208,7 +212,7 @@ def _ordered(steps: Steps, pivots: Place, order: Place, back: bool = False) -> N
     steps.run(_exchanges(back), (pivots, order), numbers, (batch,))
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=4)
 def _rows(dtype: DType) -> Program:
     """out[i] = x[order[i]]."""
     b = Builder(f"atlas_lu_rows_{dtype}", rank=3)
@@ -221,7 +225,7 @@ def _rows(dtype: DType) -> Program:
     return b.build()
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=4)
 def _less(dtype: DType) -> Program:
     """out = x - product, in the rows and columns from `first` on."""
     b = Builder(f"atlas_lu_less_{dtype}", rank=3)
@@ -330,7 +334,7 @@ def inverse_steps(
     _substituted(steps, made, right, Place(inverse.position, flat), target)
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=4)
 def _identity(dtype: DType) -> Program:
     """The identity, its rows exchanged."""
     b = Builder(f"atlas_lu_identity_{dtype}", rank=3)
@@ -341,25 +345,23 @@ def _identity(dtype: DType) -> Program:
     return b.build()
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=8)
 def _diagonal(dtype: DType, logarithm: bool) -> Program:
     """The product of U's diagonal, with the exchanges' sign; or that sign, and the sum of logarithms."""
     b = Builder(f"atlas_lu_diagonal_{dtype}", rank=1)
     factors, pivots = b.buffer("factors", dtype, Access.READ), b.buffer("pivots", i32, Access.READ)
-    outs = [b.buffer(name, dtype, Access.WRITE) for name in (("sign", "sum") if logarithm else ("product",))]
+    kinds = {"sign": dtype, "sum": dtype.part} if logarithm else {"product": dtype}
+    outs = [b.buffer(name, kind, Access.WRITE) for name, kind in kinds.items()]
     n, matrix = b.scalar("n", index), b.coordinate(0)
-    one, zero = b.constant(1.0, dtype), b.constant(0.0, dtype)
-
-    def turn(k: Value, product: Value, total: Value) -> tuple[Value, Value]:
-        element = b.load(factors, (matrix * n + k) * n + k)
-        exchanged = select(b.load(pivots, matrix * n + k) == k.to(i32), one, -one)
-        if not logarithm:
-            return product * element * exchanged, total
-        sign = select(element > 0.0, one, select(element < 0.0, -one, element))
-        return product * exchanged * sign, total + log(absolute(element))
-
-    product, total = b.loop(0, n, turn, first=(one, zero))
-    for out, value in zip(outs, (product, total), strict=False):
+    made = multiplied(
+        b,
+        n,
+        lambda k: b.load(factors, (matrix * n + k) * n + k),
+        lambda k: b.load(pivots, matrix * n + k) == k.to(i32),
+        dtype,
+        logarithm,
+    )
+    for out, value in zip(outs, made, strict=True):
         b.store(out, matrix, value)
     return b.build()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from hologram.atlas.builder import Builder, Value, absolute, select
-from hologram.atlas.complex_parts import imag, pair, real
+from hologram.atlas.complex_parts import number, parts
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, Program
 from hologram.foundation.dtypes import DType, i32
@@ -45,7 +45,7 @@ def _sizes(dtype: DType, size: int) -> Program:
 
     def look(k: Value, best: Value, bad: Value) -> tuple[Value, Value]:
         z = b.load(x, matrix * size + k)
-        for u in (real(z), imag(z)) if dtype.is_complex else (z,):
+        for u in parts(z):
             magnitude = absolute(u)
             held = (u == u) & (magnitude <= most)
             best = select(held & (magnitude > best), magnitude, best)
@@ -79,8 +79,7 @@ def _scale(dtype: DType, name: str, access: Access, over: bool) -> Program:
     factor = b.load(factors, b.coordinate(0))
     at = b.coordinate(0) * b.extent(1) + b.coordinate(1)
     z = b.load(x, at)
-    parts = [u / factor if over else u * factor for u in ((real(z), imag(z)) if dtype.is_complex else (z,))]
-    b.store(x, at, pair(*parts) if len(parts) == 2 else parts[0])
+    b.store(x, at, number([u / factor if over else u * factor for u in parts(z)]))
     return b.build()
 
 

@@ -13,6 +13,7 @@ from hologram.opset.linear_algebra.lu_blocks import (
     slogdet_steps,
     solve_steps,
 )
+from hologram.opset.linear_algebra.small import lu as small
 from hologram.opset.linear_algebra.triangular import adjoint, solved_shape, summed_to
 from hologram.opset.matmul import matmul
 
@@ -22,7 +23,7 @@ def _lu_shapes(x):
     return {"factors": x, "pivots": (*batch, min(rows, columns)), "info": tuple(batch)}
 
 
-@factored("lu", shapes=_lu_shapes, blocks=lu_steps)
+@factored("lu", shapes=_lu_shapes, blocks=lu_steps, small=small.lu)
 def lu(x):
     """L, below a diagonal of ones, and U in one matrix, where rows were exchanged: row k with row pivots[k], in turn.
 
@@ -61,7 +62,8 @@ def _solve_shapes(a, b):
     return {"x": shape, "info": shape[:-2]}
 
 
-@factored("solve", shapes=_solve_shapes, blocks=solve_steps, gradient={("a", "b"): _solve_gradient})
+@factored("solve", shapes=_solve_shapes, blocks=solve_steps, small=small.solve,
+          gradient={("a", "b"): _solve_gradient})  # fmt: skip
 def solve(a, b):
     """The x with a x = b; `info` is that of `lu`, and x NaN or infinite where it is not 0."""
 
@@ -76,7 +78,8 @@ def _inverse_gradient(cotangents, results):
     return -matmul(matmul(turned, cotangents[0]), turned)
 
 
-@factored("inverse", shapes=_inverse_shapes, blocks=inverse_steps, gradient={"x": _inverse_gradient})
+@factored("inverse", shapes=_inverse_shapes, blocks=inverse_steps, small=small.inverse,
+          gradient={"x": _inverse_gradient})  # fmt: skip
 def inv(x):
     """The inverse; `info` is that of `lu`."""
 
@@ -94,7 +97,7 @@ def _det_gradient(cotangent, result, x):
 
 
 @factored("det", shapes=_scalar_shapes("linalg.det", "determinant"), blocks=determinant_steps,
-          gradient={"x": _det_gradient})  # fmt: skip
+          small=small.determinant, gradient={"x": _det_gradient})  # fmt: skip
 def det(x):
     """The determinant. The derivative divides by it: there is none where it is 0."""
 
@@ -108,6 +111,6 @@ def _slogdet_gradient(cotangents, results, x):
 
 
 @factored("slogdet", shapes=_scalar_shapes("linalg.slogdet", "sign", "logarithm"), blocks=slogdet_steps,
-          gradient={"x": _slogdet_gradient})  # fmt: skip
+          small=small.slogdet, gradient={"x": _slogdet_gradient})  # fmt: skip
 def slogdet(x):
     """The determinant's sign, or phase, and the logarithm of its magnitude: 0 and -infinity of singular matrices."""

@@ -16,6 +16,8 @@ from hologram.opset.complex_numbers import conjugated
 from hologram.opset.creation import eye
 from hologram.opset.linear_algebra.factorisation import factored, square
 from hologram.opset.linear_algebra.householder import qr_steps
+from hologram.opset.linear_algebra.small import jacobi, singular
+from hologram.opset.linear_algebra.small import qr as householder
 from hologram.opset.linear_algebra.spectral_blocks import eigh_steps, svd_steps, svdvals_steps
 from hologram.opset.linear_algebra.triangular import adjoint, solve_triangular, symmetric
 from hologram.opset.logic import equal, logical_and, logical_or, where
@@ -58,7 +60,7 @@ def _square_qr(q: Any, r: Any, towards_q: Any, towards_r: Any) -> Any:
     return solve_triangular(conjugated(r), flow.mT, upper=True).mT
 
 
-@factored("qr", shapes=_qr_shapes, blocks=qr_steps, complex_blocks=True, gradient={"x": _qr_gradient})
+@factored("qr", shapes=_qr_shapes, blocks=qr_steps, small=householder.qr, gradient={"x": _qr_gradient})
 def qr(x, *, complete=False):
     """Q with orthonormal columns and the upper triangular R with Q R = x; all rows of them where `complete`."""
 
@@ -104,7 +106,7 @@ def diagonal_matrix(x: Any) -> Any:
 
 @factored(
     "eigh", shapes=_vector_shapes("linalg.eigh", "values", "vectors", "info"), blocks=eigh_steps,
-    complex_blocks=True, gradient={"x": _eigh_gradient},
+    small=jacobi.eigh, gradient={"x": _eigh_gradient},
 )  # fmt: skip
 def eigh(x, *, upper=False):
     """Eigenvalues of Hermitian matrices, in ascending order, and orthonormal eigenvectors, as columns.
@@ -119,7 +121,7 @@ def _eigvalsh_gradient(cotangents, x, upper):
 
 
 @factored("eigvalsh", shapes=_vector_shapes("linalg.eigvalsh", "values", "info"), blocks=eigh_steps,
-          complex_blocks=True, gradient={"x": _eigvalsh_gradient})  # fmt: skip
+          small=jacobi.eigvalsh, gradient={"x": _eigvalsh_gradient})  # fmt: skip
 def eigvalsh(x, *, upper=False):
     """Eigenvalues of Hermitian matrices, in ascending order; see eigh."""
 
@@ -159,7 +161,7 @@ def _svd_gradient(cotangents, results, inputs, full):
     return flow
 
 
-@factored("svd", shapes=_svd_shapes, blocks=svd_steps, complex_blocks=True, gradient={"x": _svd_gradient})
+@factored("svd", shapes=_svd_shapes, blocks=svd_steps, small=singular.svd, gradient={"x": _svd_gradient})
 def svd(x, *, full=False):
     """U, the singular values in descending order, and V^H with (U * s) V^H = x; all vectors of them where `full`."""
 
@@ -173,7 +175,7 @@ def _svdvals_gradient(cotangents, x):
     return matmul(u * cotangents[0][..., None, :], vh)
 
 
-@factored("svdvals", shapes=_svdvals_shapes, blocks=svdvals_steps, complex_blocks=True,
+@factored("svdvals", shapes=_svdvals_shapes, blocks=svdvals_steps, small=singular.svdvals,
           gradient={"x": _svdvals_gradient})  # fmt: skip
 def svdvals(x):
     """The singular values in descending order."""

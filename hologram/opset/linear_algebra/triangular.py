@@ -9,6 +9,7 @@ from hologram.machine.axes import broadcast
 from hologram.opset.arrange import tril, triu
 from hologram.opset.complex_numbers import conjugated
 from hologram.opset.linear_algebra.factorisation import factored, square
+from hologram.opset.linear_algebra.small import cholesky as small
 from hologram.opset.linear_algebra.triangular_blocks import cholesky_steps, substitution_steps
 from hologram.opset.matmul import matmul
 
@@ -47,7 +48,8 @@ def _cholesky_shapes(x, upper=False):
     return {"factor": x, "info": x[:-2]}
 
 
-@factored("cholesky", shapes=_cholesky_shapes, blocks=cholesky_steps, gradient={"x": _cholesky_gradient})
+@factored("cholesky", shapes=_cholesky_shapes, blocks=cholesky_steps, small=small.cholesky,
+          gradient={"x": _cholesky_gradient})  # fmt: skip
 def cholesky(x, *, upper=False):
     """The lower triangular L with L L^H = x, or the upper U with U^H U = x; only that triangle of x is read.
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from hologram.atlas.builder import Builder, Value, select, sqrt
-from hologram.atlas.complex_parts import conjugate
+from hologram.atlas.complex_parts import conjugate, less, number, parts, real
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, Program
 from hologram.foundation.dtypes import DType, i32, index
@@ -129,10 +129,10 @@ def _substitution(described: tuple[tuple[str, Address], ...], unit: bool) -> Pro
         if "rest" in operands:
             total = total - operands["rest"].at(*batch, i, column)
 
-        def term(k: Value, total: Value) -> tuple[Value]:
-            return (total - a.at(*batch, i, k) * x.at(*batch, k, column),)
+        def term(k: Value, *total: Value) -> tuple[Value, ...]:
+            return less(total, a.at(*batch, i, k) * x.at(*batch, k, column))
 
-        (total,) = b.loop(0, i, term, first=(total,))
+        total = number(b.loop(0, i, term, first=parts(total)))
         x.put(total if unit else total / a.at(*batch, i, i), *batch, i, column)
 
     b.loop(0, b.scalar("rows", index), row)
@@ -165,7 +165,7 @@ def cholesky_steps(
         if first:
             before = slice(0, first)
             rest = product_of(
-                steps, part(out, slice(first, n), before), turned(part(out, own, before)), target
+                steps, part(out, slice(first, n), before), adjoint_of(steps, part(out, own, before)), target
             )
         block = steps.place(dtype, (batch, BLOCK, BLOCK))
         _factor(steps, part(x, own, own), rest, part(out, own, own), block, info, first)
@@ -179,7 +179,7 @@ def cholesky_steps(
 def _factor(
     steps: Steps, x: Place, rest: Place | None, out: Place, block: Place, info: Place, first: int
 ) -> None:
-    """Appends the factor of diagonal blocks x - rest, to its place and to `block`; a workgroup for each."""
+    """Appends the factor of diagonal blocks x - rest, and its conjugate in `block`; a workgroup for each."""
     size = x.layout.shape[-1]
     given = {"x": x} | ({} if rest is None else {"rest": rest}) | {"out": out, "block": block}
     described = tuple((name, Address.of(place.layout)) for name, place in given.items())
@@ -201,7 +201,7 @@ def _diagonal_block(dtype: DType, described: tuple[tuple[str, Address], ...]) ->
     matrix, row = b.position(Opcode.WORKGROUP), b.position(Opcode.THREAD)
     rows, first = b.scalar("rows", index), b.scalar("first", index)
     known = b.shared("known", dtype, BLOCK * BLOCK)  # the factor's rows
-    pivot, failed = b.shared("pivot", dtype, 1), b.shared("failed", i32, 1)
+    pivot, failed = b.shared("pivot", dtype.part, 1), b.shared("failed", i32, 1)
     zero = b.constant(0, index)
 
     def nothing() -> None:
@@ -213,30 +213,32 @@ def _diagonal_block(dtype: DType, described: tuple[tuple[str, Address], ...]) ->
         if "rest" in operands:
             total = total - operands["rest"].at(matrix, place, j)
 
-        def term(k: Value, total: Value) -> tuple[Value]:
-            return (total - b.shared_load(known, row * BLOCK + k) * b.shared_load(known, j * BLOCK + k),)
+        def term(k: Value, *total: Value) -> tuple[Value, ...]:
+            other = conjugate(b.shared_load(known, j * BLOCK + k))
+            return less(total, b.shared_load(known, row * BLOCK + k) * other)
 
-        (total,) = b.loop(0, j, term, first=(total,))
+        total = number(b.loop(0, j, term, first=parts(total)))
+
+        def keep(element: Value) -> None:
+            b.shared_store(known, row * BLOCK + j, element)
+            operands["out"].put(element, matrix, row, j)
+            operands["block"].put(conjugate(element), matrix, row, j)
 
         def own() -> None:
-            root = sqrt(total)
+            root = sqrt(real(total))
             b.shared_store(pivot, zero, root)
-            b.shared_store(known, row * BLOCK + j, root)
-            operands["out"].put(root, matrix, row, j)
-            operands["block"].put(root, matrix, row, j)
+            keep(root.to(dtype))
             before = (b.shared_load(failed, zero) != 0) | (b.load(info, matrix) != 0)
 
             def tell() -> None:
                 b.shared_store(failed, zero, 1)
                 b.store(info, matrix, (first + j).to(i32))
 
-            b.if_(~(before | (total > 0.0)), tell, nothing)
+            b.if_(~(before | (real(total) > 0.0)), tell, nothing)
 
         def under() -> None:
-            element = total / b.shared_load(pivot, zero)
-            b.shared_store(known, row * BLOCK + j, element)
-            operands["out"].put(element, matrix, row, j)
-            operands["block"].put(element, matrix, row, j)
+            root = b.shared_load(pivot, zero)
+            keep(number([u / root for u in parts(total)]))
 
         b.if_(row == j, own, nothing)
         b.barrier()

@@ -61,6 +61,13 @@ class BlockPool:
         holders = [block.holder() for block in tuple(self._blocks.values()) if block.holder is not None]
         return [holder for holder in holders if holder is not None]
 
+    def blocks(self) -> list[tuple[Block, bool]]:
+        """Every block, and whether it is out; other threads take and give meanwhile."""
+        blocks = tuple(self._blocks.values())
+        free_lists = {id(block.free_list): block.free_list for block in blocks}
+        waiting = {block.token for free_list in free_lists.values() for block in tuple(free_list)}
+        return [(block, block.token not in waiting) for block in blocks]
+
     def close(self) -> None:
         """Frees what holds blocks, then reclaims everything; memory under a live view goes with the view."""
         with self.lock:

@@ -216,3 +216,41 @@ def test_a_profile_of_the_host_alone_loads_nothing() -> None:
         "p.key_averages()\nassert 'hologram_torch.computing' not in sys.modules, 'loaded'"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="PyTorch is told of memory on Linux alone")
+def test_memory_has_rows(operands: Any) -> None:
+    x, _ = operands
+    large = torch.ones(1 << 19, device=x.device)
+    before = torch.hologram.memory_allocated(x.device)
+    with profile(activities=[ProfilerActivity.CPU, HOLOGRAM], profile_memory=True) as profiled:
+        kept = large + 1
+        again = torch.relu(kept)
+        del again
+        total = kept.sum()
+    events = [e for e in events_of(profiled) if e.device_memory_usage]
+    told = sum(e.self_device_memory_usage for e in profiled.key_averages())
+    assert told == torch.hologram.memory_allocated(x.device) - before
+    assert told >= kept.nbytes + total.nbytes
+    assert max(e.device_memory_usage for e in events if e.name.startswith("aten::")) >= kept.nbytes
+
+
+def test_a_snapshot_has_what_is_held(operands: Any) -> None:
+    x, _ = operands
+    large = torch.ones(1 << 19, device=x.device)
+
+    def held() -> int:
+        segments = torch.hologram.memory._snapshot(x.device)["segments"]
+        for segment in segments:
+            sizes = {s: [b["size"] for b in segment["blocks"] if b["state"] == s] for s in STATES}
+            assert segment["allocated_size"] == sum(sizes["active_allocated"])
+            assert sum(map(sum, sizes.values())) <= segment["total_size"]
+        return sum(segment["allocated_size"] for segment in segments)
+
+    with_it = held()
+    size = large.nbytes
+    del large
+    assert with_it - held() >= size
+
+
+STATES = ("active_allocated", "inactive")

@@ -6,7 +6,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 import hologram_torch  # noqa: E402, F401
-from hologram_torch.device import current  # noqa: E402
+from hologram_torch.device import virtual  # noqa: E402
 from hologram_torch.device.devices import devices  # noqa: E402
 
 last = len(devices.places) - 1
@@ -111,7 +111,9 @@ def test_where_headers_say_otherwise_the_guard_is_left_alone() -> None:
       virtual ~DeviceGuardImplInterface() = default;
     };
     """
-    assert list(current.slots(header)) == ["type", "getNewStream", "native", "~DeviceGuardImplInterface"]
+    places = virtual.slots(header, "DeviceGuardImplInterface")
+    assert places == {"type": 0, "getNewStream": 1, "native": 2, "~DeviceGuardImplInterface": 3}
+    assert virtual.words(places) == 5
 
 
 def test_a_device_says_what_it_can() -> None:

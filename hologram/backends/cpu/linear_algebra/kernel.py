@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import functools
 import inspect
-import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
 
 from hologram.backends.cpu.linear_algebra import lapack
 from hologram.foundation.dtypes import Number
 from hologram.foundation.frozen import frozen
 from hologram.machine.kernel import Binding, Kernel, Launch
 from hologram.machine.plan import Tile
+
+Forms = tuple[tuple[str, tuple[int, ...], Any], ...]  # of the buffers: name, shape, NumPy's dtype
 
 
 @frozen
@@ -24,16 +29,31 @@ class FactorKernel(Kernel):
     tile: Tile
 
     def bind(self, bindings: Sequence[Binding], scalars: Sequence[Number], grid: Sequence[int]) -> Launch:
+        sizes = tuple(scalars)
+        forms = self._known.get(sizes)
+        if forms is None:
+            forms = self._known[sizes] = self._forms(sizes)
+        arrays = {
+            name: np.ndarray(shape, dtype, b.memory.bytes, b.offset)
+            for (name, shape, dtype), b in zip(forms, bindings, strict=True)
+        }
+        return functools.partial(self._function, **arrays)
+
+    @cached_property
+    def _known(self) -> dict[tuple[Number, ...], Forms]:
+        """The buffers' forms, by the scalars."""
+        return {}
+
+    def _forms(self, scalars: Sequence[Number]) -> Forms:
         shapes: dict[str, list[int]] = {b.name: [] for b in self.tile.buffers}
         for parameter, size in zip(self.tile.scalars, scalars, strict=True):
             shapes[parameter.name.rpartition("_")[0]].append(int(size))
-        arrays = {}
-        for parameter, b in zip(self.tile.buffers, bindings, strict=True):
-            shape, dtype = shapes[parameter.name], parameter.dtype
-            end = b.offset + math.prod(shape) * dtype.itemsize
-            arrays[parameter.name] = b.memory.bytes[b.offset : end].view(dtype.numpy).reshape(shape)
+        return tuple((b.name, tuple(shapes[b.name]), b.dtype.numpy) for b in self.tile.buffers)
+
+    @cached_property
+    def _function(self) -> Callable[..., None]:
         flags = {name.lower(): value for name, value in self.tile.constants}
-        return functools.partial(lapack.FUNCTIONS[self.tile.stem], **arrays, **flags)
+        return functools.partial(lapack.FUNCTIONS[self.tile.stem], **flags)
 
     def source(self, grid: Sequence[int], scalars: Sequence[Number] = ()) -> str:
         return inspect.getsource(lapack.FUNCTIONS[self.tile.stem])

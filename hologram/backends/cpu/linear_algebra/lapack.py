@@ -27,8 +27,6 @@ LARGE = 20  # rows or columns of matrices that are, however many
 def _alone(x: Array) -> bool:
     """Whether the matrices of a stack are taken one by one, by SciPy."""
     batch, *sizes = x.shape
-    if np.iscomplexobj(x):  # a transpose is no adjoint, and SciPy's functions are told transposes
-        return False
     return one_by_one.here() and bool(x.size) and (batch <= FEW or max(sizes) >= LARGE)
 
 
@@ -37,16 +35,15 @@ def _one_by_one(
 ) -> None:
     """SciPy's function for each matrix of a stack."""
     function = getattr(one_by_one, name)
-    with np.errstate(all="ignore"):
-        for k in range(len(operands[0])):
-            code = function(
-                *(x[k] for x in operands), *(r[k] if r.ndim > 1 else r[k, ...] for r in results), **flags
-            )
-            if info is not None:
-                info[k] = code
-                if code:
-                    for result in results:
-                        result[k] = np.nan
+    for k in range(len(operands[0])):
+        code = function(
+            *[x[k] for x in operands], *[r[k] if r.ndim > 1 else r[k, ...] for r in results], **flags
+        )
+        if info is not None:
+            info[k] = code
+            if code:
+                for result in results:
+                    result[k] = np.nan
 
 
 def _each(
@@ -209,19 +206,19 @@ def inverse(x: Array, inverse: Array, info: Array) -> None:
 
 
 def det(x: Array, determinant: Array) -> None:
-    if _alone(x):
-        _one_by_one("det", [x], [determinant])
-        return
     with np.errstate(all="ignore"):
-        determinant[...] = np.linalg.det(x)
+        if _alone(x):
+            _one_by_one("det", [x], [determinant])
+        else:
+            determinant[...] = np.linalg.det(x)
 
 
 def slogdet(x: Array, sign: Array, logarithm: Array) -> None:
-    if _alone(x):
-        _one_by_one("slogdet", [x], [sign, logarithm])
-        return
     with np.errstate(all="ignore"):
-        sign[...], logarithm[...] = np.linalg.slogdet(x)
+        if _alone(x):
+            _one_by_one("slogdet", [x], [sign, logarithm])
+        else:
+            sign[...], logarithm[...] = np.linalg.slogdet(x)
 
 
 def qr(x: Array, q: Array, r: Array, complete: bool) -> None:

@@ -1,7 +1,8 @@
 """What SciPy's LAPACK computes, matrix by matrix: without copies where it can, and with all of its blocks.
 
 A matrix in order is its transpose in Fortran's order, so `x.T` is what LAPACK is given, where that makes no difference
-to what it finds. A function takes one matrix of each operand and result, and gives LAPACK's code.
+to what it finds, or one that is easily mended: the transpose of a Hermitian matrix is its conjugate. A function takes
+one matrix of each operand and result, and gives LAPACK's code.
 """
 
 from __future__ import annotations
@@ -31,8 +32,10 @@ def routine(module: str, name: str, kind: str) -> Any:
     return getattr(functions, LETTERS[kind] + name)
 
 
-def _lapack(name: str, x: Array) -> Any:
-    return routine("lapack", name, x.dtype.char)
+def _lapack(name: str, x: Array, complex_name: str = "") -> Any:
+    """A routine for x's dtype; some have another name for complex numbers."""
+    kind = x.dtype.char
+    return routine("lapack", complex_name if complex_name and kind.isupper() else name, kind)
 
 
 def cholesky(x: Array, factor: Array, upper: bool) -> int:
@@ -89,7 +92,7 @@ def _diagonal(x: Array) -> tuple[Array, int]:
     """U's diagonal, in double precision, and the sign of the rows' exchanges."""
     factors, pivots, _ = _lapack("getrf", x)(x.T)
     odd = np.count_nonzero(pivots != np.arange(len(pivots))) % 2
-    return np.diagonal(factors).astype(np.float64), -1 if odd else 1
+    return np.diagonal(factors).astype(np.result_type(x.dtype, np.float64)), -1 if odd else 1
 
 
 def det(x: Array, determinant: Array) -> int:
@@ -116,17 +119,18 @@ def qr(x: Array, q: Array, r: Array, complete: bool) -> int:
     if complete:
         reflected = np.zeros((rows, rows), x.dtype, order="F")
         reflected[:, :width] = packed[:, :width]
-    q[...], _, _ = _lapack("orgqr", x)(reflected, scales, lwork=work)
+    q[...], _, _ = _lapack("orgqr", x, "ungqr")(reflected, scales, lwork=work)
     return code
 
 
 def eigh(x: Array, values: Array, vectors: Array, upper: bool) -> int:
-    values[...], vectors[...], code = _lapack("syevd", x)(x.T, lower=int(upper))
+    values[...], found, code = _lapack("syevd", x, "heevd")(x.T, lower=int(upper))
+    np.conjugate(found, out=vectors)
     return code
 
 
 def eigvalsh(x: Array, values: Array, upper: bool) -> int:
-    values[...], _, code = _lapack("syevd", x)(x.T, lower=int(upper), compute_v=0)
+    values[...], _, code = _lapack("syevd", x, "heevd")(x.T, lower=int(upper), compute_v=0)
     return code
 
 
@@ -150,4 +154,4 @@ def _room(x: Array, vectors: int, full: bool) -> int:
 def _asked(kind: str, rows: int, columns: int, vectors: int, full: int) -> int:
     """Elements of work memory, which LAPACK is asked for."""
     size, _ = routine("lapack", "gesdd_lwork", kind)(columns, rows, compute_uv=vectors, full_matrices=full)
-    return int(np.nextafter(np.float32(size), np.float32(np.inf)))
+    return int(np.nextafter(np.float32(np.real(size)), np.float32(np.inf)))

@@ -19,23 +19,36 @@ from hologram.backends.cpu.llvm.writer import (
 from hologram.compiler.source.body import Body
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType
+from hologram.foundation.frozen import frozen
 
 O = Opcode
 _AT_ONCE = 512  # bytes of an array that one store fills
 
 
-def zero_fill(w: Writer, memory: str, array: SharedArray | LocalArray) -> None:
-    """Fills an array with what Atlas says it begins with."""
-    t = memory_type(array.dtype)
-    if array.size * array.dtype.itemsize <= _AT_ONCE:
-        w.do(f"store [{array.size} x {t}] zeroinitializer, ptr {memory}, align {array.dtype.itemsize}")
+def zero_fill(w: Writer, memory: str, array: SharedArray | LocalArray, copies: int = 1) -> None:
+    """Fills an array, or copies of it, with what Atlas says it begins with."""
+    t, size = memory_type(array.dtype), array.size * copies
+    if size * array.dtype.itemsize <= _AT_ONCE:
+        w.do(f"store [{size} x {t}] zeroinitializer, ptr {memory}, align {array.dtype.itemsize}")
         return
 
     def body(place: str, _: list[str]) -> list[str]:
         w.do(f"store {t} zeroinitializer, ptr {w.element(memory, t, place)}, align {array.dtype.itemsize}")
         return []
 
-    w.loop("0", str(array.size), "1", [], body)
+    w.loop("0", str(size), "1", [], body)
+
+
+@frozen
+class Locals:
+    """Where the local arrays of a workgroup's thread lie: each element beside that of the next thread."""
+
+    memory: Mapping[str, str]
+    thread: str
+    threads: int
+
+    def place(self, w: Writer, position: str) -> str:
+        return w(f"add nsw i64 {w(f'mul nsw i64 {position}, {self.threads}')}, {self.thread}")
 
 
 @dataclass
@@ -63,7 +76,7 @@ class Lane(Body):
         self.w = frame.w
         self._position = position
         self.group = group  # metadata of memory accesses
-        self.locals: Mapping[str, str] | None = None  # where the lane's arrays are, if not in the frame
+        self.locals: Locals | None = None  # where the lane's arrays are, if not in the frame
 
     def position(self, opcode: Opcode, axis: int) -> str:
         return self._position(opcode, axis)
@@ -105,9 +118,15 @@ class Lane(Body):
     shared_store = store
 
     def _local(self, i: Instruction, dtype: DType, position: str) -> str:
-        """The address of an element of the lane's own array. Neighbours have it after it: no group of accesses."""
-        base = self.frame.memory[str(i.attribute)] if self.locals is None else self.locals[str(i.attribute)]
-        return f"ptr {self.w.element(base, memory_type(dtype), position)}, align {dtype.itemsize}"
+        """The address of an element of the lane's own array.
+
+        Where it lies in the frame neighbours have it after the lane: no group of accesses.
+        """
+        name, group = str(i.attribute), ""
+        base = self.frame.memory[name] if self.locals is None else self.locals.memory[name]
+        if self.locals is not None:
+            position, group = self.locals.place(self.w, position), self.group
+        return f"ptr {self.w.element(base, memory_type(dtype), position)}, align {dtype.itemsize}{group}"
 
     def local_store(self, i: Instruction, position: str, value: str) -> None:
         d = self.types[i.operands[1]]
@@ -117,13 +136,17 @@ class Lane(Body):
     def clear_locals(self) -> None:
         """Local arrays begin as zeros."""
         for array in self.program.local:
-            base = self.frame.memory[array.name] if self.locals is None else self.locals[array.name]
-            zero_fill(self.w, base, array)
+            zero_fill(self.w, self.frame.memory[array.name], array)
 
     def atomic(self, i: Instruction, position: str, *values: str) -> str:
-        """LLVM's own for integers, a compare-and-swap loop around the operation for the rest."""
+        """LLVM's own for integers, a compare-and-swap loop around the operation for the rest.
+
+        Shared memory is one core's, whose threads run one after the other: there, no atomics are needed.
+        """
         w, d = self.w, i.type
         t = memory_type(d)
+        if any(i.attribute == array.name for array in self.program.shared):
+            return self._alone(i, position, *values)
         address = w.element(self.frame.memory[str(i.attribute)], t, position)
         align, value = d.itemsize, values[-1]
         if i.opcode is O.ATOMIC_COMPARE_EXCHANGE:
@@ -138,6 +161,18 @@ class Lane(Body):
             operation = unsigned + i.opcode.value.removeprefix("atomic_")
             return w(f"atomicrmw {operation} ptr {address}, {t} {value} seq_cst, align {align}")
         return self._compare_and_swap(i, d, address, value)
+
+    def _alone(self, i: Instruction, position: str, *values: str) -> str:
+        w, d = self.w, i.type
+        place = self._at(str(i.attribute), d, position)
+        old, value = from_memory(w, w(f"load {memory_type(d)}, {place}"), d), values[-1]
+        if i.opcode is O.ATOMIC_COMPARE_EXCHANGE:
+            t = register_type(d)
+            value = w(f"select i1 {spell(w, O.EQ, d, old, values[0])}, {t} {value}, {t} {old}")
+        elif i.opcode is not O.ATOMIC_EXCHANGE:
+            value = spell(w, O(i.opcode.value.removeprefix("atomic_")), d, old, value)
+        w.do(f"store {memory_type(d)} {to_memory(w, value, d)}, {place}")
+        return old
 
     def _compare_and_swap(self, i: Instruction, d: DType, address: str, value: str) -> str:
         w, bits = self.w, f"i{max(d.bits, 8)}"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Instruction, Program
@@ -13,6 +15,7 @@ from hologram.backends.cpu.llvm.writer import Writer, register_type
 from hologram.compiler.analysis.latency import rounds
 from hologram.compiler.analysis.phases import Phase
 from hologram.compiler.analysis.reuse import ELEMENTS, Sweep, kept, recomputed
+from hologram.compiler.scheduling.interior import Margins, inside
 from hologram.compiler.scheduling.loops import Variant
 
 O = Opcode
@@ -105,18 +108,61 @@ def map_body(w: Writer, program: Program, variant: Variant) -> None:
     """One lane per element: rows of the grid in turn, the chosen axis innermost."""
     frame = open_frame(w, program, variant)
 
-    def run(outer: dict[int, str], start: str, stop: str) -> None:
+    def run(frame: Frame, outer: dict[int, str], start: str, stop: str, lanes: bool = True) -> None:
+        body = frame.program.body.instructions
+
         def element(i: str, _: list[str]) -> list[str]:
             coordinates = outer | ({variant.order[-1]: i} if variant.order else {})
             lane = Lane(frame, positions(frame, coordinates), group=GROUP)
             lane.clear_locals()
-            lane.instructions(program.body.instructions)
+            lane.instructions(body)
             return []
 
-        side_by_side = rounds(program.body.instructions)
-        w.loop(start, stop, "1", [], element, lanes=True, rounds=side_by_side)
+        w.loop(start, stop, "1", [], element, lanes=lanes, rounds=rounds(body) if lanes else 1)
 
-    runs(w, frame, variant.order, "%begin", "%end", run)
+    if variant.inside is None:
+        runs(w, frame, variant.order, "%begin", "%end", partial(run, frame))
+        return
+    margins = variant.inside.margins
+    within = replace(frame, program=inside(program, variant.inside.decided))
+
+    def parted(outer: dict[int, str], start: str, stop: str) -> None:
+        """Both ends of a run, then what lies between: nothing where the run itself is part of the border."""
+        first, last = _inside(w, frame, margins, outer, variant.order[-1], start, stop)
+
+        def end(number: str, _: list[str]) -> list[str]:
+            behind = w(f"icmp ne i64 {number}, 0")
+            begin = w(f"select i1 {behind}, i64 {last}, i64 {start}")
+            run(frame, outer, begin, w(f"select i1 {behind}, i64 {stop}, i64 {first}"), lanes=False)
+            return []
+
+        w.loop("0", "2", "1", [], end)
+        run(within, outer, first, last)
+
+    runs(w, frame, variant.order, "%begin", "%end", parted)
+
+
+def _inside(
+    w: Writer, frame: Frame, margins: Margins, outer: Mapping[int, str], axis: int, start: str, stop: str
+) -> tuple[str, str]:
+    """Where the inside begins and ends in a run from start to stop."""
+
+    def bound(name: str, x: str, y: str) -> str:
+        return w.intrinsic(f"llvm.{name}.i64", "i64", ("i64", x), ("i64", y))
+
+    whole = "true"
+    for k, place in outer.items():
+        before, behind = margins[k]
+        if before:
+            whole = w(f"and i1 {whole}, {w(f'icmp sge i64 {place}, {before}')}")
+        if behind:
+            most = w(f"sub nsw i64 {frame.extents[k]}, {behind}")
+            whole = w(f"and i1 {whole}, {w(f'icmp slt i64 {place}, {most}')}")
+    before, behind = margins[axis]
+    first = bound("smin", bound("smax", start, str(before)), stop)
+    most = w(f"sub nsw i64 {frame.extents[axis]}, {behind}")
+    last = bound("smax", bound("smin", stop, most), first)
+    return w(f"select i1 {whole}, i64 {first}, i64 {stop}"), w(f"select i1 {whole}, i64 {last}, i64 {stop}")
 
 
 Ranges = Mapping[int, tuple[str, str]]

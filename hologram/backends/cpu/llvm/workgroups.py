@@ -3,6 +3,7 @@
 Between two barriers the threads of a workgroup run as a loop; a value that lives across one waits in an array with a
 place for each thread. A loop or an `if` that holds a barrier is the same for all threads by definition, so it runs
 once, around such pieces. (Loop fission, as in Karrenberg and Hack, Improving Performance of OpenCL on CPUs, 2012.)
+Other loops that are the same for all threads run so too, where the threads' loop then becomes vectors (threads.py).
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from hologram.atlas.opcodes import POSITIONS, Opcode
-from hologram.atlas.program import Instruction, LocalArray, Program
+from hologram.atlas.program import Instruction, Program
 from hologram.atlas.ssa import deep, definitions, enters, makes
 from hologram.backends.cpu.llvm.arguments import open_frame
-from hologram.backends.cpu.llvm.lane import Frame, Lane, zero_fill
+from hologram.backends.cpu.llvm.lane import Frame, Lane, Locals, zero_fill
 from hologram.backends.cpu.llvm.loops import GROUP, decompose, positions
+from hologram.backends.cpu.llvm.threads import Threads
 from hologram.backends.cpu.llvm.writer import Writer, memory_type, register_type
 from hologram.compiler.scheduling.loops import WORKGROUP, Variant
 from hologram.foundation.dtypes import DType
@@ -45,7 +47,7 @@ def has_barrier(instruction: Instruction) -> bool:
     return any(i.opcode is O.BARRIER for i in deep((instruction,)))
 
 
-def cut(instructions: Sequence[Instruction]) -> tuple[Piece | Whole, ...]:
+def cut(instructions: Sequence[Instruction], threads: Threads) -> tuple[Piece | Whole, ...]:
     """The body in pieces."""
     pieces: list[Piece | Whole] = []
     current: list[Instruction] = []
@@ -56,12 +58,12 @@ def cut(instructions: Sequence[Instruction]) -> tuple[Piece | Whole, ...]:
             current.clear()
 
     for i in instructions:
-        if not has_barrier(i):
+        if not has_barrier(i) and not threads.go_together(i):
             current.append(i)
             continue
         close()
         if i.opcode is not O.BARRIER:
-            pieces.append(Whole(i, tuple(cut(b.instructions) for b in i.blocks)))
+            pieces.append(Whole(i, tuple(cut(b.instructions, threads) for b in i.blocks)))
     close()
     return tuple(pieces)
 
@@ -80,7 +82,9 @@ class _Workgroup:
     kept: frozenset[int]  # what must outlive the piece that makes it
     arrays: dict[int, str] = field(default_factory=dict)
     uniform: dict[int, str] = field(default_factory=dict)
-    locals: dict[str, str] = field(default_factory=dict)  # of all threads, one after the other
+    locals: dict[str, str] = field(
+        default_factory=dict
+    )  # of all threads: element by element, not thread by thread
 
     def dtype(self, value: int) -> DType:
         """Of a value, or of the copy of one that is known by its complement."""
@@ -115,22 +119,13 @@ class _Workgroup:
         own = {O.THREAD: thread, O.WORKGROUP: self.number}
         lane = Lane(self.frame, lambda opcode, axis: own.get(opcode) or usual(opcode, axis), group=GROUP)
         if self.locals:
-            lane.locals = {a.name: self._own(a, thread) for a in self.frame.program.local}
+            lane.locals = Locals(self.locals, thread, self.size)
         return lane
-
-    def _own(self, array: LocalArray, thread: str) -> str:
-        first = self.w(f"mul nsw i64 {thread}, {array.size}")
-        return self.w.element(self.locals[array.name], memory_type(array.dtype), first)
 
     def begin(self) -> None:
         """Gives each thread its local arrays."""
-
-        def body(thread: str, _: list[str]) -> list[str]:
-            self.lane(thread).clear_locals()
-            return []
-
-        if self.locals:
-            self.w.loop("0", self.threads, "1", [], body)
+        for array in self.frame.program.local:
+            zero_fill(self.w, self.locals[array.name], array, self.size)
 
     def fetch(self, lane: Lane, thread: str, value: int) -> str:
         """A value of an earlier piece, for a thread."""
@@ -260,7 +255,7 @@ def workgroup_body(w: Writer, program: Program, variant: Variant) -> None:
     lanes = "1"
     for axis in range(program.rank):
         lanes = w(f"mul nsw i64 {lanes}, {frame.extents[axis]}")
-    pieces = cut(program.body.instructions)
+    pieces = cut(program.body.instructions, Threads.of(program))
     kept = _crossing(pieces)
     anywhere = definitions(i for i in program.body.walk() if i.opcode in _ANYWHERE)
 
@@ -268,8 +263,10 @@ def workgroup_body(w: Writer, program: Program, variant: Variant) -> None:
 
     def one(number: str, _: list[str]) -> list[str]:
         first = w(f"mul nsw i64 {number}, {size}")
-        rest = w(f"sub nsw i64 {lanes}, {first}")
-        threads = w.intrinsic("llvm.smin.i64", "i64", ("i64", rest), ("i64", str(size)))
+        threads = str(size)
+        if not variant.whole:
+            rest = w(f"sub nsw i64 {lanes}, {first}")
+            threads = w.intrinsic("llvm.smin.i64", "i64", ("i64", rest), ("i64", threads))
         for array in program.shared:
             zero_fill(w, frame.memory[array.name], array)
         group = _Workgroup(w, frame, number, first, threads, size, anywhere, kept)

@@ -18,6 +18,7 @@ REGISTER = {"f32": "float", "f64": "double", "bool": "i1", "index": "i64"}
 MEMORY = {"f32": "float", "f16": "half", "bf16": "i16", "f64": "double", "bool": "i8", "index": "i64"}
 
 _ONCE = '!{!"llvm.loop.unroll.runtime.disable"}'  # loops whose length is known are still unrolled whole
+_KEPT = '!{!"llvm.loop.unroll.disable"}'
 _LANES = (
     '!{!"llvm.loop.parallel_accesses", !0}',
     f'!{{!"llvm.loop.vectorize.followup_epilogue", {_ONCE}, !{{!"llvm.loop.isvectorized", i32 1}}}}',
@@ -129,13 +130,14 @@ class Writer:
         flags: str = " nsw",
         lanes: bool = False,
         rounds: int = 1,
+        kept: bool = False,
     ) -> list[str]:
         """Counts from start below stop; (type, first value) of what is carried, whose last values return.
 
         With `lanes` the iterations are independent of each other, whatever the pointers may be: accesses in the body
         carry the access group, so LLVM vectorises without asking whether buffers overlap. What is left over then is
         few elements, and a loop around loops is long as it is: neither is unrolled. `rounds` are the vectors that are
-        computed side by side; 1: as LLVM likes.
+        computed side by side; 1: as LLVM likes. A loop that is `kept` stays one, in the order of its body.
         """
         before, head, inside, latch, after = (
             self.block,
@@ -158,7 +160,9 @@ class Writer:
         properties = [*_LANES] if lanes else []
         if rounds > 1:
             properties.append(f'!{{!"llvm.loop.interleave.count", i32 {rounds}}}')
-        if self._loops:
+        if kept:
+            properties.append(_KEPT)
+        elif self._loops:
             properties.append(_ONCE)
         self._loops += loops + 1
         self.jump(latch)

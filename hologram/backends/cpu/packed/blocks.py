@@ -3,6 +3,7 @@
 Of `lanes` rows of weights a segment of units is unpacked into memory that the nearest cache holds: two neighbours of
 all these rows are a vector of pairs of i16. It is multiplied by the same two neighbours of several rows of x, and added
 up in i32. So codes are unpacked once for up to CHUNK rows of x, and a group's sums are scaled for all lanes at once.
+Of x a unit of all rows lies together: what a step multiplies are constants apart.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from hologram.backends.cpu.packed.rows import Rows
 from hologram.backends.cpu.packed.unpacking import PLANES, Unpacking
 
 CHUNK = 256  # rows of x whose sums wait in memory
+STEPS = 2  # that a turn of the innermost loop has
 SEGMENT = 24  # units that are unpacked together: whole blocks of all formats, 24 KB of 512 bits
 
 
@@ -26,11 +28,19 @@ class Blocks(Unpacking, Rows):
     @property
     def heights(self) -> tuple[int, ...]:
         """Rows of x that read unpacked codes together: as many sums as registers hold."""
-        return (8, 4, 2, 1) if self.machine.bits >= 512 else (4, 2, 1)
+        return (16, 8, 4, 2, 1) if self.machine.bits >= 512 else (4, 2, 1)
 
     def text(self) -> str:
         """The module."""
         return self._module([*self._shared(), self._prepare(), self._blocks()])
+
+    def _source(self, w: Writer, word: dict[str, str], number: str) -> str:
+        unit, row = (w(f"{f} i64 {number}, {word['m']}") for f in ("udiv", "urem"))
+        first = w(f"mul i64 {row}, {word['units']}")
+        return w(f"add i64 {first}, {unit}")
+
+    def _place(self, w: Writer, word: dict[str, str], number: str) -> str:
+        return w(f"mul i64 {number}, {self.unit_bytes}")
 
     def _shared(self) -> list[str]:
         """What multiplies `lanes` rows of weights by a chunk of rows of x."""
@@ -46,13 +56,17 @@ class Blocks(Unpacking, Rows):
             before = [w(f"load {self.lane_floats}, ptr {p}, align 32") for p in places]
 
             def unit(number: str, sums: list[str]) -> Sequence[str]:
-                x = w.element("%x.integers", "i8", w(f"mul i64 {number}, {self.unit_bytes}"))
+                self._fetched(w, w(f"add i64 {number}, %first"), "%all")
+                first = w(f"mul i64 {number}, %m")
+                x = w.element("%x.integers", "i8", w(f"mul i64 {first}, {self.unit_bytes}"))
                 steps = w.element("%codes", "i8", w(f"mul i64 {number}, {self.steps * self.lanes * 4}"))
                 after, each = list(sums), self.steps // self.entries
                 for k in range(self.entries):
                     totals = self._totals(w, rows, x, steps, range(k * each, (k + 1) * each))
-                    entry = w(f"add i64 {w(f'mul i64 {number}, {self.entries}')}, {k}")
-                    after = self._scaled_sums(w, entry, totals, after)
+                    entry, of_x = (
+                        w(f"add i64 {w(f'mul i64 {n}, {self.entries}')}, {k}") for n in (number, first)
+                    )
+                    after = self._scaled_sums(w, entry, of_x, totals, after)
                 return after
 
             after = w.loop("0", "%units", "1", [(self.lane_floats, b) for b in before], unit)
@@ -60,31 +74,45 @@ class Blocks(Unpacking, Rows):
                 w.do(f"store {self.lane_floats} {value}, ptr {place}, align 32")
 
         return self._function(
-            f"internal void @tile{rows}({arguments}, i64 %units, i64 %x.row, i64 %entries)", body
+            f"internal void @tile{rows}(ptr %rows, {arguments}, i64 %first, i64 %units, i64 %all, i64 %m)",
+            body,
         )
 
     def _totals(self, w: Writer, rows: int, x: str, steps: str, own: range) -> list[str]:
-        """Sums of codes times integers of a group, for each row of x."""
-        totals = ["zeroinitializer"] * rows
-        for k in own:
-            codes = self._step_codes(w, steps, k)
-            for r in range(rows):
-                totals[r] = self.accumulated(w, totals[r], codes, self._step_of(w, x, r, k), self.lanes)
-        return totals
+        """Sums of codes times integers of a group, for each row of x.
 
-    def _step_codes(self, w: Writer, steps: str, number: int) -> str:
+        All rows take a step before the next: LLVM's own order is row by row, and a row's additions wait for each other.
+        """
+
+        def turn(first: str, before: list[str]) -> Sequence[str]:
+            totals = list(before)
+            for k in range(STEPS):
+                number = w(f"add i64 {first}, {k}")
+                codes = self._step_codes(w, steps, number)
+                for r in range(rows):
+                    totals[r] = self.accumulated(
+                        w, totals[r], codes, self._step_of(w, x, r, number), self.lanes
+                    )
+            return totals
+
+        zero = [(self.lane_words, "zeroinitializer")] * rows
+        return w.loop(str(own.start), str(own.stop), str(STEPS), zero, turn, kept=True)
+
+    def _step_codes(self, w: Writer, steps: str, number: str | int) -> str:
         """The codes of a step of all lanes."""
-        at = w.element(steps, "i8", str(number * self.lanes * 4))
+        at = w.element(steps, "i8", w(f"mul i64 {number}, {self.lanes * 4}"))
         return w(f"load {self.step_type}, ptr {at}, align 32")
 
-    def _step_of(self, w: Writer, x: str, row: int, number: int) -> str:
+    def _step_of(self, w: Writer, x: str, row: int, number: str | int) -> str:
         """The neighbours of a row of x that a step multiplies, for every lane."""
-        at = w.element(x, "i8", w(f"add i64 {w(f'mul i64 %x.row, {row}')}, {4 * number}"))
+        at = w.element(x, "i8", w(f"add i64 {w(f'mul i64 {number}, 4')}, {row * self.unit_bytes}"))
         every = spread(w, "i32", w(f"load i32, ptr {at}, align 4"), self.lanes)
         return w(f"bitcast {self.lane_words} {every} to {self.step_type}")
 
-    def _scaled_sums(self, w: Writer, entry: str, totals: list[str], before: list[str]) -> list[str]:
-        """The sums with those of a group, scaled."""
+    def _scaled_sums(
+        self, w: Writer, entry: str, first: str, totals: list[str], before: list[str]
+    ) -> list[str]:
+        """The sums with those of a group, scaled: its number of the weights, and of the first row of x."""
         at = w(f"mul i64 {entry}, {self.lanes}")
         scale = w(f"load {self.lane_floats}, ptr {w.element('%scales', 'float', at)}, align 32")
         offset = None
@@ -93,7 +121,7 @@ class Blocks(Unpacking, Rows):
             offset = w(f"fneg {self.lane_floats} {offset}")
         after = []
         for r, (total, sum_) in enumerate(zip(totals, before, strict=True)):
-            place = w(f"add i64 {w(f'mul i64 %entries, {r}')}, {entry}")
+            place = w(f"add i64 {first}, {r * self.entries}")
             of_x = w(f"load float, ptr {w.element('%x.scales', 'float', place)}, align 4")
             step = w(f"fmul {self.lane_floats} {scale}, {spread(w, 'float', of_x, self.lanes)}")
             whole = w(f"sitofp {self.lane_words} {total} to {self.lane_floats}")
@@ -117,7 +145,6 @@ class Blocks(Unpacking, Rows):
         def body(w: Writer) -> None:
             codes = w.alloca("i32", SEGMENT * self.steps * self.lanes)
             scales, offsets = (w.alloca("float", SEGMENT * self.entries * self.lanes) for _ in range(2))
-            row, entries = self.row_bytes(w, "%units"), w(f"mul i64 %units, {self.entries}")
 
             def cleared(r: str, _: list[str]) -> Sequence[str]:
                 to = w.element("%found", "float", w(f"mul i64 {r}, {self.lanes}"))
@@ -128,18 +155,17 @@ class Blocks(Unpacking, Rows):
                 count = self._least(w, w(f"sub i64 %units, {first}"), str(SEGMENT))
                 told = f"ptr %rows, i64 {first}, i64 {count}, ptr {codes}, ptr {scales}, ptr {offsets}"
                 w.do(f"call void @unpacked({told})")
-                at, entry = w(f"mul i64 {first}, {self.unit_bytes}"), w(f"mul i64 {first}, {self.entries}")
-                begin = "0"
+                ahead, begin = w(f"mul i64 {first}, %m"), "0"
                 for height in self.heights:
                     stop = "%count" if height == 1 else w(f"and i64 %count, {-height}")
 
                     def rows(r: str, _: list[str], height: int = height) -> Sequence[str]:
-                        x = w.element("%x.integers", "i8", w(f"add i64 {w(f'mul i64 {r}, {row}')}, {at}"))
-                        place = w(f"add i64 {w(f'mul i64 {r}, {entries}')}, {entry}")
-                        of_x = [w.element(p, "float", place) for p in ("%x.scales", "%x.sums")]
+                        place = w(f"add i64 {ahead}, {r}")
+                        x = self._of_x(w, ("%x.integers", "%x.scales", "%x.sums"), place)
                         to = w.element("%found", "float", w(f"mul i64 {r}, {self.lanes}"))
-                        told = ", ".join(f"ptr {p}" for p in (x, *of_x, codes, scales, offsets, to))
-                        w.do(f"call void @tile{height}({told}, i64 {count}, i64 {row}, i64 {entries})")
+                        told = ", ".join(f"ptr {p}" for p in ("%rows", *x, codes, scales, offsets, to))
+                        told += "".join(f", i64 {n}" for n in (first, count, "%units", "%m"))
+                        w.do(f"call void @tile{height}({told})")
                         return ()
 
                     w.loop(begin, stop, str(height), (), rows)
@@ -149,7 +175,13 @@ class Blocks(Unpacking, Rows):
             w.loop("0", "%count", "1", (), cleared)
             w.loop("0", "%units", str(SEGMENT), (), segment)
 
-        return self._function(f"internal void @chunk({arguments}, i64 %count, i64 %units)", body)
+        return self._function(f"internal void @chunk({arguments}, i64 %count, i64 %units, i64 %m)", body)
+
+    def _of_x(self, w: Writer, room: Sequence[str], number: str) -> list[str]:
+        """Where a unit of x has its integers, scales and sums."""
+        entry = w(f"mul i64 {number}, {self.entries}")
+        integers = w.element(room[0], "i8", w(f"mul i64 {number}, {self.unit_bytes}"))
+        return [integers, *(w.element(p, "float", entry) for p in room[1:])]
 
     def _blocks(self) -> str:
         """Groups begin .. end of `lanes` rows of the weights, times all rows of x."""
@@ -167,7 +199,8 @@ class Blocks(Unpacking, Rows):
 
                 def chunk(begin: str, _: list[str]) -> Sequence[str]:
                     count = self._least(w, w(f"sub i64 {word['m']}, {begin}"), str(CHUNK))
-                    self._chunk_called(w, table, room, begin, count, word["units"], found)
+                    told = ", ".join(f"ptr {p}" for p in (table, *self._of_x(w, room, begin), found))
+                    w.do(f"call void @chunk({told}, i64 {count}, i64 {word['units']}, i64 {word['m']})")
 
                     def row(r: str, _: list[str]) -> Sequence[str]:
                         to = w(f"mul i64 {w(f'add i64 {begin}, {r}')}, {n}")
@@ -206,23 +239,6 @@ class Blocks(Unpacking, Rows):
             return ()
 
         w.loop("0", str(self.lanes), "1", (), lane)
-
-    def _chunk_called(
-        self,
-        w: Writer,
-        table: str,
-        room: tuple[str, str, str],
-        begin: str,
-        count: str,
-        units: str,
-        found: str,
-    ) -> None:
-        """Of rows of x from one on, so many."""
-        integers, scales, sums = room
-        x = w.element(integers, "i8", w(f"mul i64 {begin}, {self.row_bytes(w, units)}"))
-        entry = w(f"mul i64 {w(f'mul i64 {begin}, {units}')}, {self.entries}")
-        told = [table, x, *(w.element(p, "float", entry) for p in (scales, sums)), found]
-        w.do(f"call void @chunk({', '.join(f'ptr {p}' for p in told)}, i64 {count}, i64 {units})")
 
     def _put(self, w: Writer, found: str, row: str, out: str, width: str) -> None:
         """Copies the sums of a row of x where they go: all lanes, or so many."""

@@ -32,9 +32,9 @@ from hologram.opset.packed.repacking import weights_of
 # Estimated on a Zen 3 core, of 32 neighbours: of weights that are read, of each row of x times these, and of x.
 _READ_NS = 1.0
 _MULTIPLY_NS = 0.7
-_PREPARE_NS = 6.0
+_PREPARE_NS = 12.0
 _UNPACK_NS = 2.0
-_BLOCK_NS = 0.3
+_BLOCK_NS = 0.2
 _WIDEN_NS = 8.0
 ROWS = 2  # of x: more go by blocks
 _SHORTEST_NS = 4_000  # no slice is made shorter

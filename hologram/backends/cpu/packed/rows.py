@@ -81,12 +81,18 @@ class Rows(Decoding):
         """The unit of x that becomes the unit `number` of integers."""
         return number
 
+    def _place(self, w: Writer, word: dict[str, str], number: str) -> str:
+        """Bytes ahead of a unit of integers."""
+        row = w(f"udiv i64 {number}, {word['units']}")
+        before = w(f"mul i64 {row}, {_PADDING}")
+        return w(f"add i64 {w(f'mul i64 {number}, {self.unit_bytes}')}, {before}")
+
     def _prepare(self) -> str:
         """Units begin .. end of all rows of x."""
 
         def body(w: Writer) -> None:
             word = words_of(w, self.arguments)
-            (integers, scales, sums), units = self._room(w, word), word["units"]
+            integers, scales, sums = self._room(w, word)
 
             def unit(number: str, _: list[str]) -> Sequence[str]:
                 source = w(f"mul i64 {self._source(w, word, number)}, {UNIT * self._dtype.itemsize}")
@@ -101,10 +107,7 @@ class Rows(Decoding):
                 inverse = w(f"select i1 {finite}, float {inverse}, float 0.0")
                 step = w(f"fdiv float {largest}, {most}")
                 step = w(f"select i1 {finite}, float {step}, float {_NAN}")
-                before = w(f"mul i64 {w(f'udiv i64 {number}, {units}')}, {_PADDING}")
-                to = w.element(
-                    integers, "i8", w(f"add i64 {w(f'mul i64 {number}, {self.unit_bytes}')}, {before}")
-                )
+                to = w.element(integers, "i8", self._place(w, word, number))
                 totals = [
                     self._rounded(
                         w, part, inverse, finite, w.element(to, "i8", str(k * self.unit_bytes // 2))

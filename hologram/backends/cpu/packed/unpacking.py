@@ -15,6 +15,7 @@ from hologram.opset.packed.formats import UNIT
 PLANES = ("codes", "scales", "high", "factors")
 QUAD = 4  # neighbours in a word
 PAIRS = UNIT // 2
+OUT = ("%scales", "%offsets")
 
 
 def lanes_of(machine: Machine) -> int:
@@ -60,15 +61,16 @@ class Unpacking(Decoding):
                     w.do(f"store {self.step_type} {pair}, ptr {at}, align 32")
                 return ()
 
+            turned = self._turned_scales(w)
+
             def lane(number: str, _: list[str]) -> Sequence[str]:
                 places = {
                     name: w(f"load ptr, ptr {self._row_place(w, name, number)}, align 8") for name in PLANES
                 }
-                first, stop = (
-                    w(f"mul i64 {x}, {self.entries}") for x in ("%first", w("add i64 %first, %units"))
+                first, middle, stop = (
+                    w(f"mul i64 {w(f'add i64 %first, {x}')}, {self.entries}") for x in ("0", turned, "%units")
                 )
-                middle = first
-                for count in (WIDE, 1) if self.together else (1,):
+                for count in (WIDE, 1) if self.together and not self.units_turned else (1,):
                     begin, end = middle, stop
                     if count > 1:
                         whole = w(f"and i64 {w(f'sub i64 {stop}, {first}')}, {-count}")
@@ -77,9 +79,12 @@ class Unpacking(Decoding):
                     def entry(e: str, _: list[str], count: int = count) -> Sequence[str]:
                         at = w(f"sub i64 {e}, {first}")
                         at = w(f"add i64 {w(f'mul i64 {at}, {self.lanes}')}, {number}")
-                        for plane, value in zip(
-                            ("%scales", "%offsets"), self._terms(w, places, e, count), strict=False
-                        ):
+                        scales, centre = (
+                            self.scales(w, places, e, count),
+                            self.centre(w, places, e, count, "float"),
+                        )
+                        type_ = "float" if count == 1 else f"<{count} x float>"
+                        for plane, value in zip(OUT, self._terms(w, type_, scales, centre), strict=False):
                             self._scattered(w, value, count, plane, at)
                         return ()
 
@@ -87,7 +92,8 @@ class Unpacking(Decoding):
                 return ()
 
             w.loop("0", "%units", "1", (), unit)
-            w.loop("0", str(self.lanes), "1", (), lane)
+            rest = w(f"icmp slt i64 {turned}, %units")
+            w.loop("0", w(f"select i1 {rest}, i64 {self.lanes}, i64 0"), "1", (), lane)
 
         arguments = (
             "ptr %rows, i64 %first, i64 %units, ptr noalias %codes, ptr noalias %scales, ptr noalias %offsets"
@@ -99,11 +105,53 @@ class Unpacking(Decoding):
         at = w(f"add i64 {lane}, {PLANES.index(plane) * self.lanes}")
         return w.element("%rows", "ptr", at)
 
-    def _terms(self, w: Writer, places: dict[str, str], entry: str, count: int) -> list[str]:
+    @property
+    def units_turned(self) -> int:
+        """Units whose scales are turned round together as words of codes are; 0: they are stored one by one."""
+        format = self.format
+        words = format.scale.itemsize == 2 and format.block == format.group == UNIT and not format.factored
+        return (QUAD if format.minima else 2 * QUAD) if words and not format.zeros else 0
+
+    def _turned_scales(self, w: Writer) -> str:
+        """Stores the terms of as many units as are turned round together; gives of how many."""
+        together, pairs = self.units_turned, self.format.minima
+        if not together:
+            return "0"
+        turned = w(f"and i64 %units, {-together}")
+
+        def units(number: str, _: list[str]) -> Sequence[str]:
+            offset = w(f"mul i64 {w(f'add i64 %first, {number}')}, {4 * QUAD // together}")
+            words = self._turned_four(w, self._rows_at(w, "scales", offset), 0)
+            halves = [self._half(w, word, upper) for word in words for upper in (False, True)]
+            each = [halves[k : k + 1 + pairs] for k in range(0, len(halves), 1 + pairs)]
+            for k, scales in enumerate(each):
+                at = w(f"mul i64 {w(f'add i64 {number}, {k}')}, {self.lanes}")
+                centre = self.centre(w, {}, "", self.lanes, "float")
+                for plane, value in zip(OUT, self._terms(w, self.lane_floats, scales, centre), strict=False):
+                    w.do(f"store {self.lane_floats} {value}, ptr {w.element(plane, 'float', at)}, align 32")
+            return ()
+
+        w.loop("0", turned, str(together), (), units)
+        return turned
+
+    def _half(self, w: Writer, words: str, upper: bool) -> str:
+        """The lower or upper 16 bits of words, which are scales, as floats."""
+        count = self.lanes
+        if self.format.scale.name == "bf16":
+            moved = w(
+                f"{'and' if upper else 'shl'} {self.lane_words} {words}, {splat(count, 'i32', -65536 if upper else 16)}"
+            )
+            return w(f"bitcast {self.lane_words} {moved} to {self.lane_floats}")
+        if upper:
+            words = w(f"lshr {self.lane_words} {words}, {splat(count, 'i32', 16)}")
+        short = w(f"trunc {self.lane_words} {words} to <{count} x i16>")
+        return w(
+            f"fpext <{count} x half> {w(f'bitcast <{count} x i16> {short} to <{count} x half>')} to {self.lane_floats}"
+        )
+
+    def _terms(self, w: Writer, type_: str, scales: Sequence[str], centre: str | None) -> list[str]:
         """Scales of entries, and if there are any, offsets: what a sum of x is multiplied by and taken away."""
-        type_ = "float" if count == 1 else f"<{count} x float>"
-        scale, *minimum = self.scales(w, places, entry, count)
-        centre = self.centre(w, places, entry, count, "float")
+        scale, *minimum = scales
         if centre is not None:
             below = w(f"fmul {type_} {scale}, {centre}")
             minimum = [w(f"fadd {type_} {minimum[0]}, {below}") if minimum else below]
@@ -172,12 +220,7 @@ class Unpacking(Decoding):
     def _turned(self, w: Writer, plane: str, count: int, unit: str) -> list[str]:
         """So many words of a unit of all rows: a vector for each word, a lane for each row."""
         offset = w(f"mul i64 {unit}, {count * 4}")
-        rows = [
-            w.element(w(f"load ptr, ptr {self._row_place(w, plane, str(lane))}, align 8"), "i8", offset)
-            for lane in range(self.lanes)
-        ]
-        if plane == "codes":
-            self._fetched(w, rows)
+        rows = self._rows_at(w, plane, offset)
         if count < QUAD:
             found = []
             for word in range(count):
@@ -189,13 +232,30 @@ class Unpacking(Decoding):
             return found
         return [vector for first in range(0, count, QUAD) for vector in self._turned_four(w, rows, first)]
 
-    def _fetched(self, w: Writer, rows: Sequence[str]) -> None:
-        """Asks for the same unit of as many rows behind these."""
-        first, second = (w(f"ptrtoint ptr {row} to i64") for row in rows[:2])
-        ahead = w(f"mul i64 {w(f'sub i64 {second}, {first}')}, {self.lanes}")
+    def _rows_at(self, w: Writer, plane: str, offset: str) -> list[str]:
+        """Where a plane has something of each row."""
+        return [
+            w.element(w(f"load ptr, ptr {self._row_place(w, plane, str(lane))}, align 8"), "i8", offset)
+            for lane in range(self.lanes)
+        ]
+
+    def _fetched(self, w: Writer, number: str, units: str) -> None:
+        """Asks for a unit's part of the rows behind these: a few lines at a time, for memory serves few at once."""
         self.declarations.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
-        for row in rows:
-            w.do(f"call void @llvm.prefetch.p0(ptr {w.element(row, 'i8', ahead)}, i32 0, i32 2, i32 1)")
+        for plane in ("codes", *(["high"] if self.format.high else []), "scales"):
+            first, second = (w(f"load i64, ptr {self._row_place(w, plane, k)}, align 8") for k in ("0", "1"))
+            bytes_ = w(f"mul i64 {w(f'sub i64 {second}, {first}')}, {self.lanes}")
+            behind = w(f"add i64 {first}, {bytes_}")
+            part = w(f"udiv i64 {bytes_}, {units}")
+            begin = w(f"add i64 {behind}, {w(f'mul i64 {number}, {part}')}")
+
+            def line(at: str, _: list[str]) -> Sequence[str]:
+                w.do(
+                    f"call void @llvm.prefetch.p0(ptr {w(f'inttoptr i64 {at} to ptr')}, i32 0, i32 2, i32 1)"
+                )
+                return ()
+
+            w.loop(begin, w(f"add i64 {begin}, {part}"), "64", (), line, kept=True)
 
     def _turned_four(self, w: Writer, rows: Sequence[str], first: int) -> list[str]:
         """Four words from one on of all rows, a vector for each: within quarters, 4 rows by 4 words at a time."""

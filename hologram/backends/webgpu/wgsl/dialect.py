@@ -364,6 +364,7 @@ def wgsl(
         shared_atomics=_atomics(),
         while_="while {condition} {{",
         array="var {name}: array<{type}, {size}>;",
+        shuffle=dict.fromkeys((f32, i32, u32), "subgroupShuffle({0}, {1})"),
         helpers=functions(shortfalls),
         hidden={f32: "hidden_f32({0})", f64: "hidden_f64({0})"},
         packed=PACKED,
