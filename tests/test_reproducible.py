@@ -134,6 +134,8 @@ def test_denormal_numbers_where_an_adapter_has_none(
         executor = hg.Executor("webgpu", reproducible=True)
     except hg.BackendUnavailable as error:
         pytest.skip(str(error))
+    with pytest.raises(hg.UnsupportedDType, match="f64"):
+        executor.allocate(4, hg.f64)
     x, y = wide()
     functions = (lambda x, y: x + y, lambda x, y: x * y, lambda x, y: x / y, lambda x, y: hg.sqrt(x - y))
     for function in (

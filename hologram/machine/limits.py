@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import fields, replace
 from functools import cached_property
 
-from hologram.foundation.dtypes import DType, f32
+from hologram.foundation.dtypes import DType, f32, f64
 from hologram.foundation.frozen import frozen
 
 # Bytes: where bindings may begin (WebGPU's rule), and a multiple of every vector and cache line.
@@ -144,6 +144,8 @@ class Limits:
         return replace(
             self,
             reproducible=True,
+            # Denormal numbers of f32 are made by hand where the device has none.
+            dtypes=frozenset(d for d in self.dtypes if d.part is not f64 or self.keeps("denormals")),
             max_bindings=min(self.max_bindings, 8),
             max_workgroup_threads=min(self.max_workgroup_threads, 256),
             shared_bytes=min(self.shared_bytes, 16 << 10),
