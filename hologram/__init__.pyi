@@ -16,7 +16,7 @@ from hologram.foundation.errors import (
     OutOfMemory as OutOfMemory, ShapeError as ShapeError, AxisError as AxisError,
     UnsupportedDType as UnsupportedDType, UnsupportedOperation as UnsupportedOperation,
     LinAlgError as LinAlgError, CompileError as CompileError, ProgramError as ProgramError,
-    KernelError as KernelError, AssertionFailed as AssertionFailed, BoundsError as BoundsError, TraceError as TraceError,
+    KernelError as KernelError, AssertionFailed as AssertionFailed, BoundsError as BoundsError, DivisionByZero as DivisionByZero, TraceError as TraceError,
     GradientError as GradientError, BufferFreed as BufferFreed, InteropError as InteropError,
     ConfigError as ConfigError, FormatError as FormatError,
 )

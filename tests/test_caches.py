@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import hologram as hg
-from hologram.compiler.source import digest
+from hologram.compiler import digest
 from hologram.foundation import store
 from hologram.foundation.store import CacheStats
 
@@ -166,14 +166,16 @@ def test_a_kernel_does_without_a_directory(backend: str, folder: Path) -> None:
 def test_without_source_files_nothing_is_kept(backend: str, folder: Path, monkeypatch) -> None:
     """As in an application frozen into one file: no telling what generated an entry."""
     monkeypatch.setattr(digest, "PACKAGE", folder / "absent")
-    digest.generator_digest.cache_clear()
+    for kept in (digest.compiler_digest, digest.generator_digest):
+        kept.cache_clear()
     x = np.random.default_rng(4).standard_normal((4, 50)).astype(np.float32)
     before = store.shared().stats(backend)
     assert np.array_equal(softmax(backend, x), softmax(backend, x))
     since = store.shared().stats(backend)
     assert since == replace(before, compiled=before.compiled + 2)
     assert not (folder / store.FORMAT / backend).exists()
-    digest.generator_digest.cache_clear()
+    for kept in (digest.compiler_digest, digest.generator_digest):
+        kept.cache_clear()
 
 
 def test_limits_are_spelled_alike_in_every_process_and_apart_from_others(executor: hg.Executor) -> None:

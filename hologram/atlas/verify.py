@@ -54,7 +54,7 @@ del O
 def verify(program: Program) -> None:
     """Raises ProgramError for a program that breaks a rule; the message names the line of the text form."""
     _verify_declarations(program)
-    _Verifier(program, line_numbers(program)).verify_block(program.body, {}, top=True, uniform=True)
+    _Verifier(program).verify_block(program.body, {}, top=True, uniform=True)
 
 
 def _verify_declarations(program: Program) -> None:
@@ -103,13 +103,14 @@ def _verify_declarations(program: Program) -> None:
 @dataclass
 class _Verifier:
     program: Program
-    lines: dict[int, int]
     defined: set[int] = field(default_factory=set)
     divergent: set[int] = field(default_factory=set)
     constants: dict[int, object] = field(default_factory=dict)
 
     def refuse(self, i: Instruction, rule: str) -> ProgramError:
-        return ProgramError(f"{self.program.name}: line {self.lines[id(i)]}: {i.opcode.value}: {rule}")
+        return ProgramError(
+            f"{self.program.name}: line {line_numbers(self.program)[id(i)]}: {i.opcode.value}: {rule}"
+        )
 
     def verify_block(self, block: Block, scope: dict[int, DType], *, top: bool, uniform: bool) -> None:
         """`scope` are the values in reach; the block's own are added to it, so pass a copy for an inner block."""

@@ -15,10 +15,12 @@ from weakref import WeakKeyDictionary
 
 from hologram.atlas.opcodes import STRUCTURED
 from hologram.atlas.program import Program
+from hologram.atlas.text import digest, format_program, parse_program
 from hologram.compiler.canonical.fast_math import SIMPLIFY_FAST, WIDE_INTERMEDIATES
 from hologram.compiler.canonical.form import SIMPLIFY, identity_of, plain_text
 from hologram.compiler.canonical.launched import DECIDED, KNOWN
 from hologram.compiler.dialect import Dialect
+from hologram.compiler.digest import compiler_digest
 from hologram.compiler.functions.transcendental import EXPAND
 from hologram.compiler.lowering.aliasing import MERGE
 from hologram.compiler.lowering.arithmetic import SPELL_OUT
@@ -33,7 +35,7 @@ from hologram.compiler.lowering.unrolling import UNROLL
 from hologram.compiler.passes import Applied, Goal, Pass, Stage, programs, size
 from hologram.compiler.scheduling.reproducible import REPRODUCE
 from hologram.compiler.scheduling.split import SPREAD
-from hologram.foundation import debug, lazy
+from hologram.foundation import debug, lazy, store
 from hologram.foundation.config import config
 from hologram.foundation.debug import Rung
 from hologram.machine.limits import Limits
@@ -67,6 +69,7 @@ PASSES: tuple[Pass, ...] = (
 )
 
 MOST_ROUNDS = 8
+LONG = 30  # instructions: from there on a form is read faster than it is made
 _TRAIL: ContextVar[list[Applied] | None] = ContextVar("passes that were applied", default=None)
 
 
@@ -163,10 +166,23 @@ def canonical(program: Program, *, fast_math: bool = False) -> Program:
     """
     known = _FORMS[fast_math]
     if program not in known or _TRAIL.get() is not None:
-        form = formed(program, fast_math=fast_math)
+        form = _kept_form(program, fast_math)
         # A table that held its key would keep it for ever.
         known[program] = None if form == program else form
     return known.get(program) or program
+
+
+def _kept_form(program: Program, fast_math: bool) -> Program:
+    """The canonical form; of a long program from the store, if any process made it before by the same sources."""
+    compiler = None if observed() or sum(1 for _ in program.body.walk()) < LONG else compiler_digest()
+    if compiler is None:
+        return formed(program, fast_math=fast_math)
+    return store.shared().kept(
+        "forms",
+        store.key(digest(program), str(fast_math), compiler),
+        lambda: format_program(formed(program, fast_math=fast_math)).encode(),
+        lambda content: parse_program(content.decode()),
+    )
 
 
 # By fast_math: forms are kept as long as somebody holds the program; None where it is its own.

@@ -71,6 +71,10 @@ class AssertionFailed(HologramError, AssertionError):
     """An `assert` of a kernel does not hold at a point of its grid; the message names the line and the point."""
 
 
+class DivisionByZero(HologramError, ZeroDivisionError):
+    """A kernel divides an integer by zero at a point of its grid; the message names the line and the point."""
+
+
 class TraceError(HologramError, TypeError):
     """A function that is being traced asks for something that is known only when it runs."""
 

@@ -12,8 +12,8 @@ from typing import Any, cast, overload
 
 import numpy as np
 
+from hologram.atlas.derivatives.replayed import NoDerivative
 from hologram.atlas.program import Access, Program
-from hologram.atlas.replayed import NoDerivative
 from hologram.foundation import dtypes
 from hologram.foundation.config import config
 from hologram.foundation.errors import GradientError, KernelError, ShapeError, TraceError

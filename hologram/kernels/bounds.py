@@ -1,4 +1,4 @@
-"""HOLOGRAM_BOUNDS=1: indices and assertions are checked where they stand, and the first that fails is kept.
+"""HOLOGRAM_BOUNDS=1: indices, divisions and assertions are checked, and the first that fails is kept.
 
 The program has one more buffer: the number of the place in the source that was first (0: none), the index, and the
 point of the grid. Whoever finds it empty writes there. An access outside of its array then does nothing, as ever. What
@@ -15,7 +15,7 @@ from hologram.atlas.builder import Value, select
 from hologram.atlas.opcodes import NOWHERE, Opcode
 from hologram.atlas.program import Access
 from hologram.foundation import dtypes
-from hologram.foundation.errors import AssertionFailed, BoundsError, HologramError
+from hologram.foundation.errors import AssertionFailed, BoundsError, DivisionByZero, HologramError
 from hologram.foundation.frozen import frozen
 from hologram.kernels.grid import Grid
 from hologram.kernels.scope import Located
@@ -91,6 +91,11 @@ class Checks:
 def of_index(array: str, axes: int, source: Source, node: ast.AST) -> Site:
     """The site of an access to an array."""
     return Site(f"{array}[{{index}}] is outside of the array", axes, BoundsError, source, node)
+
+
+def of_division(source: Source, node: ast.AST) -> Site:
+    """The site of a division of integers."""
+    return Site("an integer is divided by zero", 0, DivisionByZero, source, node)
 
 
 def of_assertion(source: Source, node: ast.Assert) -> Site:

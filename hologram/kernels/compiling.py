@@ -10,9 +10,9 @@ from contextlib import suppress
 from dataclasses import field, replace
 from typing import Any
 
+from hologram.atlas.derivatives.replayed import NoDerivative
 from hologram.atlas.opcodes import READS, WRITES, Opcode
 from hologram.atlas.program import Access, Block, BufferParameter, Program, written
-from hologram.atlas.replayed import NoDerivative
 from hologram.atlas.ssa import has_effect, sources
 from hologram.atlas.verify import verify
 from hologram.foundation import dtypes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 
 # The state of an exit, ordered by how far it leads: the next statement, the next round, behind the loop, the caller.
 NONE, CONTINUE, BREAK, RETURN = range(4)
@@ -49,7 +50,12 @@ def assigned(statements: Iterable[ast.stmt]) -> dict[str, None]:
     return dict.fromkeys(name for s in statements for name in _assigned(s))
 
 
-def _assigned(statement: ast.stmt) -> Iterator[str]:
+@lru_cache(4096)
+def _assigned(statement: ast.stmt) -> tuple[str, ...]:
+    return tuple(_names_assigned(statement))
+
+
+def _names_assigned(statement: ast.stmt) -> Iterator[str]:
     for node in ast.walk(statement):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             yield node.id

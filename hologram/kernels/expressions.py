@@ -13,7 +13,7 @@ from hologram.atlas.builder import Value
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType
 from hologram.kernels import calls, memory
-from hologram.kernels.bounds import of_index
+from hologram.kernels.bounds import Checks, of_division, of_index
 from hologram.kernels.logic import Logic
 from hologram.kernels.numbers import OPERATORS
 from hologram.kernels.source import words
@@ -119,7 +119,15 @@ class Expressions(Logic):
             x, y = ((v.items if isinstance(v, Several) else (v,) * count) for v in (a, b))
             return like.remade([self.operate(kind, p, q, node) for p, q in zip(x, y, strict=True)])
         with self.at(node):
-            return self.numbers.binary(kind, self.plain(a, node), self.plain(b, node))
+            x, y = self.plain(a, node), self.plain(b, node)
+            if self.checks is not None and kind in (ast.FloorDiv, ast.Mod) and isinstance(y, Number):
+                self._check_divisor(x, y, self.checks, node)
+            return self.numbers.binary(kind, x, y)
+
+    def _check_divisor(self, x: Number | Literal, y: Number, checks: Checks, node: ast.AST) -> None:
+        if self.numbers.common(x, y).is_integer and y.dtype.is_integer:
+            holds = y.value != self.b.constant(0, y.dtype)
+            checks.held(holds, (), of_division(self.source, node))
 
     def product(self, a: Any, b: Any, node: ast.AST) -> Any:
         """`a @ b`, of matrices and vectors of one size."""

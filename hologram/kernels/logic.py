@@ -29,9 +29,7 @@ class Logic(Scope):
 
     def lazy(self, node: ast.expr) -> bool:
         """Whether an expression is computed only where it is asked for: it has effects, or an index is checked."""
-        return has_calls(node) or (
-            self.checks is not None and any(isinstance(x, ast.Subscript) for x in ast.walk(node))
-        )
+        return has_calls(node) or (self.checks is not None and any(map(_checked, ast.walk(node))))
 
     def condition(self, node: ast.expr) -> Number | Literal:
         """Whether an expression is true: a bool. Of `and` and `or` no value is chosen, as nobody asks for it."""
@@ -145,6 +143,12 @@ class Logic(Scope):
             return a.remade([self.select(condition, x, y, node) for x, y in pairs])
         with self.at(node):
             return self.numbers.selected(condition, self.plain(a, node), self.plain(b, node))
+
+
+def _checked(node: ast.AST) -> bool:
+    """Whether a check stands at a node."""
+    divides = isinstance(node, ast.BinOp) and isinstance(node.op, (ast.FloorDiv, ast.Mod))
+    return divides or isinstance(node, ast.Subscript)
 
 
 def has_calls(node: ast.expr) -> bool:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from hologram.atlas.builder import Builder, Value
@@ -66,20 +65,9 @@ class Scope:
     def refuse(self, node: ast.AST | None, what: str) -> KernelError:
         return self.source.refuse(node, what)
 
-    @contextmanager
-    def at(self, node: ast.AST) -> Iterator[None]:
+    def at(self, node: ast.AST) -> At:
         """What is written inside comes from a node, and so do its errors."""
-        before, self.b.at = self.b.at, (self.source, node)
-        try:
-            yield
-        except Refused as error:
-            raise self.refuse(node, str(error)) from None
-        except KernelError:
-            raise
-        except ProgramError as error:
-            raise self.refuse(node, str(error)) from error
-        finally:
-            self.b.at = before
+        return At(self, node)
 
     # Values as Atlas has them.
 
@@ -219,6 +207,28 @@ class Scope:
                     yields.append([self.numbers.value((a, b)[k], dtype) for a, b, dtype in pairs])
             values = self.b.branch(condition, regions[0], regions[1], (yields[0], yields[1]))
         self.env = {**before, **self.chosen(known, values)}
+
+
+class At:
+    """The context of a node of the source: see Scope.at. It is entered for every node, so it is no generator."""
+
+    __slots__ = ("before", "node", "scope", "source")
+
+    def __init__(self, scope: Scope, node: ast.AST) -> None:
+        self.scope = scope
+        self.node = node
+
+    def __enter__(self) -> None:
+        self.source = self.scope.source
+        self.before = self.scope.b.at
+        self.scope.b.at = (self.source, self.node)
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        self.scope.b.at = self.before
+        if isinstance(error, Refused):
+            raise self.source.refuse(self.node, str(error)) from None
+        if isinstance(error, ProgramError) and not isinstance(error, KernelError):
+            raise self.source.refuse(self.node, str(error)) from error
 
 
 class _Chosen:

@@ -15,7 +15,7 @@ import hologram as hg
 @pytest.fixture(autouse=True)
 def checked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOLOGRAM_BOUNDS", "1")
-    for kernel in (blurred, scattered, tiles, talking, blocks, endless, rooted, grouped):
+    for kernel in (blurred, scattered, tiles, talking, blocks, endless, rooted, grouped, shared_out):
         kernel._launchers.clear()
 
 
@@ -153,6 +153,24 @@ def test_assertions(executor: hg.Executor) -> None:
     with pytest.raises(AssertionError, match=r"at index \(4,\)"):  # NaN is not at least 0
         rooted[5](executor.tensor(np.where(x < 0, 0, x)), out)
     grouped[5](executor.tensor(x))  # three points of the second workgroup are not there
+
+
+@hg.kernel
+def shared_out(n: hg.Array[hg.i32], by: hg.Array[hg.i32], out: hg.Array[hg.i32]):
+    i = hg.index()
+    share = n[i] // by[i] if by[i] != 0 else 0
+    out[i] = share + n[i] % (by[i] + 1)
+
+
+def test_divisions_of_integers_by_zero(executor: hg.Executor) -> None:
+    n, out = executor.tensor(np.arange(4, dtype=np.int32)), executor.zeros(4, hg.i32)
+    shared_out[4](n, executor.tensor(np.array([0, 2, 0, 3], np.int32)), out)
+    assert out.to_numpy().tolist() == [0, 1, 0, 4]
+    line = shared_out.function.__code__.co_firstlineno + 4
+    with pytest.raises(
+        hg.DivisionByZero, match=rf":{line}:\d+: shared_out: an integer is .* at index \(2,\)"
+    ):
+        shared_out[4](n, executor.tensor(np.array([0, 2, -1, 3], np.int32)), out)
 
 
 @hg.kernel

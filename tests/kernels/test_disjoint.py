@@ -143,6 +143,14 @@ def mirrored(x: hg.Array[hg.f32], out: hg.Array[hg.f32]):
 
 
 @hg.kernel
+def by_own_memory(x: hg.Array[hg.f32], out: hg.Array[hg.f32]):
+    i = hg.index()
+    kept = hg.local(1, hg.i32)
+    kept[0] = N - i
+    out[i + kept[0]] = x[i]
+
+
+@hg.kernel
 def overlapping(x: hg.Array[hg.f32], out: hg.Array[hg.f32]):
     i = hg.index()
     for k in range(3):
@@ -185,3 +193,14 @@ def test_a_program_of_ones_own(executor: hg.Executor) -> None:
     told = program(True)
     assert "disjoint" in str(told).splitlines()[0]
     assert parse_program(str(told)) == told
+
+
+def test_memory_of_a_lane_is_not_alike_for_all(executor: hg.Executor) -> None:
+    def run(x: hg.Tensor) -> hg.Tensor:
+        out = hg.concat([x, x])
+        by_own_memory[N](x, out)
+        return out
+
+    x = executor.tensor(np.ones(N, np.float32))
+    with pytest.raises(hg.GradientError, match="two points may store into one element of out"):
+        hg.jvp(run, (x,), (x,))

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import hologram as hg
-from hologram.atlas import adjoint
+from hologram.atlas.derivatives import adjoint
+from hologram.atlas.derivatives.reverse import adjoint_of
 from hologram.atlas.opcodes import Opcode
-from hologram.atlas.reverse import adjoint_of
 from tests.kernels import differentiable
 
 CASES = differentiable.CASES

@@ -129,16 +129,17 @@ def test_workgroups_and_atomics(executor: hg.Executor) -> None:
 def test_what_nobody_has_seen_is_not_copied(executor: hg.Executor) -> None:
     x = executor.tensor(X)
 
-    def made_by(make: Any) -> Any:
+    def made_by(make: Any, points: int) -> Any:
         def function(x: Any) -> Any:
             out = make(x)
-            doubled[5](x, out)
+            doubled[points](x, out)
             return out
 
         return hg.jit(function).dispatches(x)
 
-    assert made_by(hg.empty_like) == 1
-    assert made_by(hg.zeros_like) == 2  # filled where it lies
+    assert made_by(hg.empty_like, 4) == 1
+    assert made_by(hg.zeros_like, 4) == 2  # filled where it lies, for one element is left
+    assert made_by(hg.zeros_like, 5) == 1
 
 
 def test_programs_are_nodes_too(executor: hg.Executor) -> None:
@@ -239,3 +240,60 @@ def test_what_is_refused(executor: hg.Executor) -> None:
         hg.jit(lambda y: doubled[5](y))(x)
     with pytest.raises(hg.UnsupportedDType, match="doubled, out: the dtype must be f32, got i32"):
         hg.jit(lambda y: doubled[5](y, (y + 1).astype("i32")))(x)
+
+
+@hg.kernel
+def blended(a: hg.Array[hg.f32, 2], b: hg.Array[hg.f32, 2], out: hg.Array[hg.f32, 2], by: hg.f32):
+    i, j = hg.index()
+    x = hg.vec2(a[i, j], b[i, j])
+    if x.x > 0.0:
+        x = x * by
+    out[i, j] = x.length() if b[i, j] > -1.0 else -x.y
+
+
+@hg.kernel
+def below(a: hg.Array[hg.f32, 2], out: hg.Array[hg.f32, 2]):
+    i, j = hg.index()
+    out[i, j] = a[(i + 1) % a.shape[0], j]
+
+
+@hg.kernel
+def counted_on(a: hg.Array[hg.f32, 2], out: hg.Array[hg.f32, 2]):
+    i, j = hg.index()
+    out[i, j] = a[i, j] + hg.f32(j)
+
+
+@hg.kernel
+def added_to(a: hg.Array[hg.f32, 2], out: hg.Array[hg.f32, 2]):
+    i, j = hg.index()
+    out[i, j] += a[i, j]
+
+
+def test_a_map_is_fused_with_its_neighbours(executor: hg.Executor) -> None:
+    a, b = np.random.default_rng(0).normal(size=(2, 3, 5)).astype(np.float32)
+
+    def chain(a: hg.Tensor, b: hg.Tensor, by: float) -> tuple[hg.Tensor, hg.Tensor]:
+        out, again = executor.empty(a.shape), executor.empty(a.shape)
+        blended[a.shape](a * 2.0, b.T, out, by)
+        blended[a.shape](out, out, again, 0.5)
+        return hg.sum(out + again, axis=1), again - 1.0
+
+    given = (executor.tensor(a), executor.tensor(np.ascontiguousarray(b.T)))
+    jitted = hg.jit(chain)
+    for by in (0.25, 3.0):
+        for found, wanted in zip(jitted(*given, by), chain(*given, by), strict=True):
+            np.testing.assert_allclose(found.to_numpy(), wanted.to_numpy(), rtol=1e-5, atol=1e-6)
+    fused = hg.jit(lambda a: _through(executor, blended, a + 1.0, hg.exp(a), 0.5))
+    assert "1 launch" in str(fused.explain(given[0])).splitlines()[0]
+    for kernel, more in ((below, ()), (counted_on, ()), (added_to, ())):
+        apart = hg.jit(lambda a, kernel=kernel, more=more: _through(executor, kernel, a + 1.0, *more))
+        assert "1 launch" not in str(apart.explain(given[0])).splitlines()[0]
+        wanted = _through(executor, kernel, given[0] + 1.0, *more)
+        np.testing.assert_allclose(apart(given[0]).to_numpy(), wanted.to_numpy(), rtol=1e-5)
+
+
+def _through(executor: hg.Executor, kernel: Any, *given: Any) -> hg.Tensor:
+    out = executor.zeros(given[0].shape)
+    arrays = [x for x in given if not isinstance(x, float)]
+    kernel[out.shape](*arrays, out, *(x for x in given if isinstance(x, float)))
+    return hg.sqrt(hg.abs(out))

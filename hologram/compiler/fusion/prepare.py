@@ -19,7 +19,24 @@ MOST_JOINED = 4  # products, which is as many matrices as joined_rows takes
 
 def prepared(graph: Graph, limits: Limits) -> Graph:
     """The same graph, for a device of these limits."""
-    return updates(joined_products(reductions(without_repeats(graph), limits)))
+    return updates(joined_products(reductions(without_repeats(maps(graph)), limits)))
+
+
+def maps(graph: Graph) -> Graph:
+    """Launches of programs of one's own that are maps become such operations, which fuse."""
+    return replace(graph, nodes=tuple(map(_as_map, graph.nodes)))
+
+
+def _as_map(node: Node) -> Node:
+    found = node.operation.as_map()
+    if found is None:
+        return node
+    operation, read = found
+    return replace(
+        node,
+        operation=operation,
+        operands=tuple(o if k in read else None for k, o in enumerate(node.operands)),
+    )
 
 
 def without_repeats(graph: Graph) -> Graph:

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
+from hologram.compiler.digest import generator_digest
 from hologram.compiler.pipeline import observed
-from hologram.compiler.source.digest import generator_digest
 from hologram.foundation import store
 
 T = TypeVar("T")

@@ -8,10 +8,10 @@ from math import prod
 from typing import Any
 
 from hologram.atlas.builder import Builder
-from hologram.atlas.disjoint import meeting
+from hologram.atlas.derivatives.disjoint import meeting
+from hologram.atlas.derivatives.replayed import NoDerivative
+from hologram.atlas.derivatives.reverse import Adjoint, adjoint_of
 from hologram.atlas.program import Access, Program
-from hologram.atlas.replayed import NoDerivative
-from hologram.atlas.reverse import Adjoint, adjoint_of
 from hologram.foundation.dtypes import DType
 from hologram.foundation.errors import GradientError
 from hologram.frontend import tensor as tensors

@@ -12,7 +12,9 @@ from functools import cached_property
 from itertools import count
 from typing import Any
 
+from hologram.atlas.builder import Builder, Value
 from hologram.atlas.opcodes import Opcode
+from hologram.atlas.own_element import Element, own_element
 from hologram.atlas.program import Access, Block, BufferParameter, Instruction, Program
 from hologram.foundation.dtypes import DType, Number, index
 from hologram.foundation.errors import ShapeError
@@ -20,7 +22,7 @@ from hologram.foundation.frozen import frozen
 from hologram.machine.layout import Layout
 from hologram.machine.plan import Plan, Step, Target
 from hologram.opset.creation import fill
-from hologram.opset.forms.operation import Attributes, Inputs, Layouts, Operation
+from hologram.opset.forms.operation import Attributes, Elements, Inputs, Layouts, Operation
 from hologram.opset.forms.steps import Place, Steps
 from hologram.runtime.launches import recognition
 from hologram.runtime.memory.view import View
@@ -48,6 +50,11 @@ class Launch:
     buffers: tuple[int, ...]  # the slot of each of the program's buffers
     numbers: tuple[Number, ...]
     grid: tuple[int, ...]
+
+    @property
+    def known(self) -> dict[str, Number]:
+        """The program's scalars, by name."""
+        return dict(zip((s.name for s in self.program.scalars), self.numbers, strict=True))
 
 
 @frozen(eq=False, repr=False)
@@ -88,6 +95,20 @@ class Launched(Operation):
         steps.extend(plan, [place.position for place in bound])
         return steps.plan()
 
+    def as_map(self) -> tuple[Operation, frozenset[int]] | None:
+        """Where all that it sees is of the grid's shape, and its result is written as a whole and never read."""
+        launch, shape = self.launch, self.launch.grid
+        stored = [k for k, slot in enumerate(launch.slots) if slot.stored]
+        alike = all(slot.layout.shape == shape for slot in launch.slots)
+        if len(stored) != 1 or not alike or launch.buffers.count(stored[0]) != 1:
+            return None
+        element = own_element(launch.program, launch.grid, launch.known)
+        if element is None:
+            return None
+        named = {"function": self.function, "reference": self.reference, "samples": self.samples}
+        read = frozenset(range(len(launch.slots))) - {*stored}
+        return LaunchedMap(name=self.name, launch=self, element=element, **named), read
+
     @staticmethod
     def _begun(steps: Steps, slot: Slot, result: Place, before: Place | None, target: Target) -> Place:
         """A result as the program finds it."""
@@ -97,6 +118,44 @@ class Launched(Operation):
             filled = fill.plan((), (result.layout,), {"value": slot.begins}, target)
             steps.extend(filled, [result.position])
         return result
+
+
+@frozen(eq=False, repr=False)
+class LaunchedMap(Operation):
+    """A launch whose lanes compute an element each from those at the same place: it fuses with what is around it."""
+
+    launch: Launched = None  # type: ignore[assignment]  # it is always given
+    element: Element = None  # type: ignore[assignment]
+
+    def operand_names(self, count: int) -> tuple[str, ...]:
+        return self.launch.operand_names(count)
+
+    @cached_property
+    def optional(self) -> frozenset[str]:
+        return self.launch.optional
+
+    @property
+    def pointwise(self) -> bool:
+        return True
+
+    @property
+    def in_place(self) -> bool:
+        return True
+
+    def infer(self, inputs: Inputs, attributes: Attributes) -> tuple[Layout, ...]:
+        return self.launch.infer(inputs, attributes)
+
+    def plan(self, inputs: Inputs, outputs: Layouts, attributes: Attributes, target: Target) -> Plan:
+        return self.launch.plan(inputs, outputs, attributes, target)
+
+    def fused(
+        self, builder: Builder, operands: Elements, inputs: Inputs, attributes: Attributes
+    ) -> tuple[Value, ...]:
+        launch = self.launch.launch
+        names = [b.name for b in launch.program.buffers]
+        given = {n: operands[k] for n, k in zip(names, launch.buffers, strict=True)}
+        elements = {n: x for n, x in given.items() if isinstance(x, Value)}
+        return (self.element.written(builder, elements, launch.known),)
 
 
 def slots_of(program: Program, views: Sequence[Any]) -> tuple[list[Any], tuple[int, ...], list[bool]]:

@@ -7,8 +7,8 @@ from math import prod
 from typing import Any
 
 from hologram.atlas.batched import batched, grid_of
+from hologram.atlas.derivatives.tangent import tangent_of
 from hologram.atlas.program import Program
-from hologram.atlas.tangent import tangent_of
 from hologram.foundation.errors import GradientError, TraceError
 from hologram.foundation.frozen import frozen
 from hologram.frontend import tensor as tensors

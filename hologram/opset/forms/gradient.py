@@ -7,8 +7,9 @@ operands at once stands under the tuple of their names and gives a tuple, with N
 names asked for; None in the place of a rule says that an operand's derivative is 0 everywhere.
 
 Where an operation that is declared by an expression states none, the rule follows from the expression by reverse mode
-(hologram.atlas.adjoint). Rules that such operations state are expressions too, so that each derivative is one kernel,
-and derivatives of any order follow; but one that reads `inputs` is of tensors, like the rules of all other operations.
+(hologram.atlas.derivatives.adjoint). Rules that such operations state are expressions too, so that each derivative is
+one kernel, and derivatives of any order follow; but one that reads `inputs` is of tensors, like the rules of all other
+operations.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from hologram.atlas.adjoint import adjoint
 from hologram.atlas.builder import Builder, Value
+from hologram.atlas.derivatives.adjoint import adjoint
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Instruction
 from hologram.atlas.ssa import sources

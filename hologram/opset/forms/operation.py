@@ -230,6 +230,10 @@ class Operation:
         """
         return None
 
+    def as_map(self) -> tuple[Operation, frozenset[int]] | None:
+        """The same as an operation that is `pointwise`, and which operands that reads; None where there is none."""
+        return None
+
     def matrix(self, inputs: Inputs, result: Layout) -> Layout | None:
         """The result as the matrix that an epilogue sees: its columns are the last axis, its rows the axes before.
 

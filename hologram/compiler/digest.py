@@ -8,7 +8,9 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-PACKAGE = Path(__file__).parents[2]
+from hologram.foundation import store
+
+PACKAGE = Path(__file__).parents[1]
 
 
 @functools.lru_cache(maxsize=16)
@@ -17,9 +19,19 @@ def generator_digest(backend: Path) -> str | None:
 
     None where they are no files, as in an application that was frozen into one.
     """
+    compiler = compiler_digest()
+    try:
+        return None if compiler is None else store.key(compiler, digest_of_sources(backend))
+    except OSError:
+        return None
+
+
+@functools.lru_cache(maxsize=1)
+def compiler_digest() -> str | None:
+    """The same of what all backends share, by which programs are rewritten."""
     try:
         return digest_of_sources(
-            PACKAGE / "foundation" / "dtypes.py", PACKAGE / "atlas", PACKAGE / "compiler", backend
+            PACKAGE / "foundation" / "dtypes.py", PACKAGE / "atlas", PACKAGE / "compiler"
         )
     except OSError:
         return None

@@ -12,8 +12,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
-from hologram.atlas.opcodes import LOOPS, NOWHERE, Opcode
+from hologram.atlas.opcodes import LOOPS, NOWHERE, PURE, WRITES, Opcode
 from hologram.atlas.program import Block, Instruction, Program
+from hologram.atlas.ssa import named
 from hologram.foundation import dtypes
 from hologram.foundation.frozen import frozen
 
@@ -73,7 +74,7 @@ def meeting(
     """
     if program.disjoint:
         return None
-    reading = _Reading(program, grid, numbers)
+    reading = Reading(program, grid, numbers)
     reading.block(program.body, Held())
     by_buffer: dict[str, list[Store]] = {}
     for store in reading.stores:
@@ -86,8 +87,8 @@ def meeting(
     return None
 
 
-class _Reading:
-    """Goes through a program and keeps what its integers are."""
+class Reading:
+    """Goes through a program and keeps what its integers are: `sums`, by value."""
 
     def __init__(self, program: Program, grid: Sequence[Any], numbers: Mapping[str, Any]) -> None:
         self.program = program
@@ -96,6 +97,7 @@ class _Reading:
         self.sums: dict[int, Sum | None] = {}
         self.ranges: dict[Variable, int] = {}
         self.stores: list[Store] = []
+        self.changed = named(program, WRITES)
         self.conditions: dict[int, Held] = {}
         self.parts: dict[Variable, tuple[Variable, ...]] = {}  # of a variable that stands for a sum of others
         self.cut: dict[Variable, set[int]] = {}  # by what a variable was divided
@@ -150,9 +152,15 @@ class _Reading:
         if found is not None and found.terms and i.type is not dtypes.index:  # integers wrap
             low, high = self.bounds(found)
             found = found if i.type.is_integer and i.type.lowest <= low <= high <= i.type.highest else None
-        if found is None and i.operands and all(x is not None and not x.terms for x in given):
-            return Sum(alike={i.result: 1})  # of what all lanes have alike
+        if found is None and self._passes_on(i) and all(x is not None and not x.terms for x in given):
+            return Sum(alike={i.result: 1})
         return found
+
+    def _passes_on(self, i: Instruction) -> bool:
+        """Whether all lanes have a result alike if they have the operands so: what none of them changes."""
+        if i.opcode is O.LOAD:
+            return i.attribute not in self.changed
+        return i.opcode in PURE and bool(i.operands)
 
     def _condition(self, i: Instruction, given: Sequence[Sum | None]) -> None:
         if i.opcode is O.AND:
@@ -252,23 +260,23 @@ def _added(a: Mapping[Any, int], b: Mapping[Any, int], times: int) -> Mapping[An
 
 _RULES: Mapping[Opcode, Any] = {
     O.CONSTANT: lambda r, i: Sum(i.attribute) if type(i.attribute) is int else None,
-    O.COORDINATE: _Reading.coordinate,
+    O.COORDINATE: Reading.coordinate,
     O.LANE: lambda r, i: r.coordinate(i) if r.program.rank == 1 else None,
     O.WORKGROUP: lambda r, i: Sum(terms={("workgroup",): 1}),
     O.THREAD: lambda r, i: Sum(terms={("thread",): 1}),
-    O.EXTENT: _Reading.extent,
-    O.SCALAR: _Reading.scalar,
+    O.EXTENT: Reading.extent,
+    O.SCALAR: Reading.scalar,
     O.CONVERT: lambda r, i, a: a,
     O.ADD: lambda r, i, a, b: a.plus(b),
     O.SUB: lambda r, i, a, b: a.plus(b, -1),
     O.NEG: lambda r, i, a: Sum().plus(a, -1),
-    O.MUL: _Reading.product,
-    O.DIV: _Reading.divided,
-    O.REM: _Reading.divided,
+    O.MUL: Reading.product,
+    O.DIV: Reading.divided,
+    O.REM: Reading.divided,
 }
 
 
-def _meet(reading: _Reading, a: Store, b: Store) -> bool:
+def _meet(reading: Reading, a: Store, b: Store) -> bool:
     """Whether one lane may store by `a` where another does by `b`."""
     if a.position is None or b.position is None:
         return True
@@ -303,7 +311,7 @@ def _meet(reading: _Reading, a: Store, b: Store) -> bool:
     return False
 
 
-def _range(reading: _Reading, store: Store, name: Variable) -> tuple[int, int]:
+def _range(reading: Reading, store: Store, name: Variable) -> tuple[int, int]:
     number = store.fixed.get(name)
     return (0, reading.ranges[name] - 1) if number is None else (number, number)
 

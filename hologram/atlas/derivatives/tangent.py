@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from hologram.atlas.adjoint import _Flow, _passed
 from hologram.atlas.builder import Builder, Value, select
+from hologram.atlas.derivatives.adjoint import _Flow, _passed
+from hologram.atlas.derivatives.replayed import NoDerivative, reached
 from hologram.atlas.opcodes import ATOMICS, LOADS, LOOPS, REDUCTIONS, STORES, Opcode
 from hologram.atlas.program import Access, Block, Instruction, Program
-from hologram.atlas.replayed import NoDerivative, reached
 from hologram.atlas.ssa import has_effect, sources
 from hologram.atlas.verify import verify
 from hologram.foundation.dtypes import DType

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hologram.compiler.source.digest import PACKAGE, digest_of_sources, generator_digest
+from hologram.compiler.digest import PACKAGE, digest_of_sources, generator_digest
 
 
 def test_it_changes_with_any_file(tmp_path: Path) -> None:

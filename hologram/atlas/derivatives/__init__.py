@@ -1,0 +1,1 @@
+"""Programs that compute how programs change: backwards, forwards, and where nothing is known."""
