@@ -130,6 +130,7 @@ from hologram.frontend.selection import (
     is_metal_available as is_metal_available, is_webgpu_available as is_webgpu_available,
     validate_backend as validate_backend,
 )
+from hologram.frontend.settings import config as config
 from hologram.frontend.tensor import Tensor as Tensor
 from hologram.frontend.transforms.functions import (
     hessian as hessian, jacfwd as jacfwd, jacrev as jacrev, jvp as jvp, linearize as linearize, vmap as vmap,

@@ -233,6 +233,8 @@ def test_keywords_of_calls_are_those_of_the_functions(path: Path) -> None:
         if isinstance(getattr(hg, name), hg.dtypes.DType):  # a conversion in a kernel
             continue
         takes = inspect.signature(getattr(hg, name)).parameters
+        if any(p.kind is p.VAR_KEYWORD for p in takes.values()):  # which says itself what it does not know
+            continue
         named = set(re.findall(r"(\w+)=", arguments)) - {
             "device"
         }  # which operations without operands take too

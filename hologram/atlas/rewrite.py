@@ -90,7 +90,7 @@ def rewrite(
         workgroup=program.workgroup,
         disjoint=program.disjoint,
     )
-    walk = _Rewriting(builder, rule, unrolled)
+    walk = Rewriting(builder, rule, unrolled)
     declared: dict[BufferParameter, BufferParameter] = {}
     for buffer in program.buffers:
         new = parameters.buffer(buffer)
@@ -123,7 +123,7 @@ def write_into(
 
     `memory` and `scalars` say what its buffers, shared arrays and scalars are there.
     """
-    walk = _Rewriting(builder, rule)
+    walk = Rewriting(builder, rule)
     walk.memory.update(memory)
     walk.scalars.update(scalars)
     walk.block(program.body)
@@ -140,7 +140,7 @@ def _regroup(flat: Sequence[Value], like: Sequence[Replacement]) -> list[Replace
     return [tuple(next(rest) for _ in old) if isinstance(old, tuple) else next(rest) for old in like]
 
 
-class _Rewriting:
+class Rewriting:
     """One pass over a program: what each old value, buffer and scalar has become."""
 
     def __init__(self, builder: Builder, rule: Rule, unrolled: Mapping[int, Unrolling] = NONE) -> None:

@@ -142,6 +142,10 @@ class Dialect:
     hidden: Mapping[DType, str] = field(default_factory=dict)
     # What of CONDUCT its drivers do not keep.
     shortfalls: frozenset[str] = frozenset(CONDUCT)
+    # Every float goes through `hidden`, constants too: no driver can rearrange what it does not see.
+    hides_all: bool = False
+    # How many instructions one of a float becomes, about: compilers inline what a thread does for each element.
+    weight: int = 1
     # The compiler computes with literals itself, and refuses what it cannot: 0 / 0, a shift past the width, abs of f64.
     folds: bool = False
     # Several elements share a word of memory, so a store needs atomics.

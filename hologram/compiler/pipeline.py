@@ -33,6 +33,7 @@ from hologram.compiler.lowering.parts import PART
 from hologram.compiler.lowering.shuffles import SHUFFLES
 from hologram.compiler.lowering.unrolling import UNROLL
 from hologram.compiler.passes import Applied, Goal, Pass, Stage, programs, size
+from hologram.compiler.scheduling.reproducible import REPRODUCE
 from hologram.compiler.scheduling.split import SPREAD
 from hologram.foundation import debug, lazy, store
 from hologram.foundation.config import config
@@ -50,6 +51,7 @@ PASSES: tuple[Pass, ...] = (
     PART,
     HOLD,
     SPREAD,
+    REPRODUCE,
     KNOWN,
     DECIDED,
     WIDE_INTERMEDIATES,
@@ -131,6 +133,8 @@ def planned(plan: Plan, operands: int, limits: Limits) -> Plan:
                 else:
                     steps.steps.append(after)
             plan = steps.plan()
+        elif any(after is not before for before, after in zip(plan.steps, parts, strict=True)):
+            plan = Plan(tuple(parts), plan.scratch)
     return plan
 
 

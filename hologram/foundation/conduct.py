@@ -19,3 +19,5 @@ CONDUCT = {
     "loops": "loops take as many turns as they like",
     "cleared": "workgroup memory begins as zeros",
 }
+# Of them those that nothing is computed in place of, and that results need which are to be the same everywhere.
+IEEE = ("infinities", "rounding")

@@ -36,7 +36,10 @@ class Knob(Generic[T]):
 
     def read(self) -> T:
         """The value now; raises ConfigError for text the knob does not take."""
-        text = os.environ.get(self.variable, "").strip()
+        return self.parsed(os.environ.get(self.variable, "").strip())
+
+    def parsed(self, text: str) -> T:
+        """The value of a text; raises as `read`."""
         if not text:
             return self.default()
         try:
@@ -222,6 +225,13 @@ class Config:
         lambda: "highest",
         " or ".join(PRECISIONS),
         "of products of f32, where none is named: high lets matrix units round operands to tf32",
+    )
+    reproducible = Knob(
+        "HOLOGRAM_REPRODUCIBLE",
+        _flag,
+        lambda: False,
+        "0 or 1",
+        "the same bits on every backend, where nothing else is said; what cannot have them is refused",
     )
     bounds = Knob(
         "HOLOGRAM_BOUNDS",

@@ -11,13 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 from hologram.atlas.program import Program
 from hologram.foundation import dtypes, lazy
+from hologram.foundation.conduct import CONDUCT, IEEE
 from hologram.foundation.config import PRECISIONS, config
-from hologram.foundation.errors import ShapeError
+from hologram.foundation.errors import BackendUnavailable, ShapeError
 from hologram.frontend import tensor as tensors
 from hologram.frontend.profile import Profile
 from hologram.frontend.stream import Event, Stream
 from hologram.frontend.tensor import Tensor
-from hologram.machine.device import DeviceInfo
+from hologram.machine.choices import untuned
+from hologram.machine.device import Device, DeviceInfo
+from hologram.machine.limits import Limits
 from hologram.runtime import selector
 from hologram.runtime.engine import Engine
 from hologram.runtime.interchange import adoption as interchange
@@ -37,6 +40,19 @@ else:  # needed to compute, not to open
 _numbers = itertools.count(1)
 
 
+def _reproduced(device: Device) -> Limits:
+    """A device's limits for the same bits everywhere; closes it and raises BackendUnavailable where it cannot."""
+    limits = device.limits
+    for word in IEEE:
+        if not limits.keeps(word):
+            device.close()
+            raise BackendUnavailable(
+                f"{device.info.backend}: {device.info.name} cannot be reproducible: "
+                f"it is not so that {CONDUCT[word]}"
+            )
+    return limits.reproduced()
+
+
 class Executor(Engine):
     """Runs operations on one device. A context manager; any thread may use it.
 
@@ -47,10 +63,18 @@ class Executor(Engine):
     'high' lets a device that can round operands to tf32 (a fraction of 10 bits, ties away from zero) and add up in
     f32: an error of 2^-10 of the sum of the products' magnitudes, beside that of the sum; others compute as before.
     None: what HOLOGRAM_MATMUL_PRECISION says, else 'highest'. Raises ValueError for another word.
+
+    `reproducible` gives the same bits on every backend (docs/reproducible.md); None: what HOLOGRAM_REPRODUCIBLE says,
+    else not. Raises BackendUnavailable for a device whose arithmetic has not what that takes.
     """
 
     def __init__(
-        self, backend: str = "auto", device: int | str | None = None, *, matmul_precision: str | None = None
+        self,
+        backend: str = "auto",
+        device: int | str | None = None,
+        *,
+        matmul_precision: str | None = None,
+        reproducible: bool | None = None,
     ) -> None:
         precision = config.matmul_precision if matmul_precision is None else matmul_precision
         if precision not in PRECISIONS:
@@ -59,10 +83,13 @@ class Executor(Engine):
         opened = selector.opened(backend, device)
         if precision == "high":  # plans, tuners and what explains them see a device that can
             opened.info = replace(opened.info, limits=opened.info.limits.rounding())
+        self.reproducible = config.reproducible if reproducible is None else reproducible
+        if self.reproducible:
+            opened.describe(replace(opened.info, limits=_reproduced(opened)))
         self.matmul_precision = precision
         self._tuner: tuner.Background | None = None
         self._number = next(_numbers)  # tells apart executors of one device
-        super().__init__(opened, self._tuned(opened.info))
+        super().__init__(opened, untuned if self.reproducible else self._tuned(opened.info))
 
     # Tensors.
 

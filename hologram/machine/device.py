@@ -58,6 +58,10 @@ class Device(ABC):
     def limits(self) -> Limits:
         return self.info.limits
 
+    def describe(self, info: DeviceInfo) -> None:
+        """Replaces what is known of the device, before any kernel is compiled."""
+        self.info = info
+
     # Memory.
 
     @abstractmethod

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import fields, replace
 from functools import cached_property
 
-from hologram.foundation.dtypes import DType, f32
+from hologram.foundation.dtypes import DType, f32, f64
 from hologram.foundation.frozen import frozen
 
 # Bytes: where bindings may begin (WebGPU's rule), and a multiple of every vector and cache line.
@@ -97,6 +97,8 @@ class Limits:
     matrix_attention: bool = False
     # Those kernels copy to workgroup memory ahead; of attention's gradient there are none that do not.
     copies_ahead: bool = False
+    # Programs are made of operations that are rounded alike everywhere, and drivers are kept from rearranging them.
+    reproducible: bool = False
     binding_alignment: int = ALIGNMENT  # bytes: where a buffer's part that a kernel sees as a whole may begin
 
     def row_stride(self, nbytes: int) -> int:
@@ -136,6 +138,42 @@ class Limits:
     def rounding(self) -> Limits:
         """The same where a program accepts products of rounded operands."""
         return replace(self, matrix_dtypes=self.matrix_dtypes | self.rounded_dtypes)
+
+    def reproduced(self) -> Limits:
+        """The same for programs that give the same bits everywhere: of what devices differ in, nothing is used."""
+        return replace(
+            self,
+            reproducible=True,
+            # Denormal numbers of f32 are made by hand where the device has none.
+            dtypes=frozenset(d for d in self.dtypes if d.part is not f64 or self.keeps("denormals")),
+            max_bindings=min(self.max_bindings, 8),
+            max_workgroup_threads=min(self.max_workgroup_threads, 256),
+            shared_bytes=min(self.shared_bytes, 16 << 10),
+            subgroup=1,
+            unified_memory=False,
+            parallelism=0,
+            software=False,
+            splits_rows=True,  # by rows that are loops
+            cheap_launches=False,
+            own_products=False,
+            own_orders=False,
+            own_transforms=False,
+            own_attention=False,
+            own_packed=False,
+            factors=(),
+            packed_rows=0,
+            serial_workgroups=True,  # no workgroup memory is asked for
+            exact_division=True,
+            fused_multiply_add=False,
+            tile_dtypes=frozenset(),
+            panel_dtypes=frozenset(),
+            matrix_dtypes=frozenset(),
+            rounded_dtypes=frozenset(),
+            bulk_bytes=0,
+            library_products=frozenset(),
+            matrix_attention=False,
+            copies_ahead=False,
+        )
 
     @property
     def workgroup_memory(self) -> bool:

@@ -93,6 +93,7 @@ class Form:
             read_write=read_write,
             float_atomics=kernel_context.float_atomics,
             shortfalls=frozenset(limits.shortfalls),
+            hides_all=limits.reproducible,
         )
         self.generator = generator(kernel, dialect, limits, FOLDER)
         self._compiled: dict[Variant, Compiled] = {}

@@ -10,7 +10,7 @@ from typing import Any
 from hologram.backends.webgpu.encoder import Encoder
 from hologram.backends.webgpu.memory import Memory
 from hologram.backends.webgpu.native.library import STAGE_COMPUTE, UNIFORM
-from hologram.foundation.errors import CompileError, HologramError
+from hologram.foundation.errors import CompileError, DeviceLost, HologramError
 from hologram.foundation.frozen import frozen
 from hologram.machine.kernel import Binding, Places
 
@@ -68,7 +68,12 @@ class Pipelines:
 
     def _compile(self, name: str, text: str, entry: str, signature: Signature, log: list[str]) -> Pipeline:
         lib, ffi, device = self.lib, self.ffi, self.encoder.device.handle
-        layout = self._layout(signature)
+        try:
+            layout = self._layout(signature)
+        except DeviceLost:
+            raise
+        except HologramError as error:  # more buffers than there can be, say
+            raise CompileError(name, str(error), text) from error
         source = ffi.new("WGPUShaderSourceWGSL *")
         source.chain.sType = lib.WGPUSType_ShaderSourceWGSL
         source.code, keep_text = self.encoder.device.library.view(text)

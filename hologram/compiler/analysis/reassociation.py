@@ -47,6 +47,15 @@ def fragile(program: Program, shortfalls: Set[str]) -> frozenset[int]:
     return frozenset(values)
 
 
+def computed(program: Program) -> frozenset[int]:
+    """All float values that are computed, and all constants."""
+    return frozenset(
+        i.result
+        for i in program.body.walk()
+        if i.results and i.type.is_float and i.opcode in _LINEAR | {Opcode.DIV, Opcode.SQRT, Opcode.CONSTANT}
+    )
+
+
 def _product(value: int, defined: dict[int, Instruction]) -> bool:
     return value in defined and defined[value].opcode is Opcode.MUL
 

@@ -188,7 +188,7 @@ def choose(program: Program, dialect: Dialect, limits: Limits, grid: Sequence[in
     # lavapipe: a thread is one lane of a SIMD register, and a group of 1024 costs what 128 cost of 8.
     workgroup = min(1024 if limits.software else 256, limits.max_workgroup_threads)
     vectors = Schedule(Sweep.ELEMENT, workgroup, 4)
-    if sum(1 for _ in program.body.walk()) > MOST_COPIED:
+    if sum(1 for _ in program.body.walk()) * dialect.weight > MOST_COPIED:
         return Schedule(Sweep.ELEMENT, workgroup)
     return vectors if vector_buffers(program, dialect, vectors) else Schedule(Sweep.ELEMENT, workgroup)
 

@@ -12,7 +12,6 @@ from hologram.atlas.opcodes import ATOMICS, REDUCTIONS, Opcode
 from hologram.atlas.program import Access, BufferParameter, Program, ScalarParameter
 from hologram.atlas.ssa import named
 from hologram.compiler.analysis.phases import rows
-from hologram.compiler.analysis.reassociation import fragile
 from hologram.compiler.dialect import (
     BufferDeclaration,
     Declarations,
@@ -29,7 +28,7 @@ from hologram.compiler.scheduling.schedule import (
     vector_buffers,
 )
 from hologram.compiler.source import entry_map, entry_row
-from hologram.compiler.source.emit import Emitter, identifier
+from hologram.compiler.source.emit import Emitter, hidden, identifier
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType
 from hologram.foundation.errors import ProgramError, ShapeError
@@ -188,7 +187,7 @@ def _declarations(program: Program, dialect: Dialect, schedule: Schedule) -> Dec
         buffers=tuple(buffers),
         parameters=parameters,
         shared=tuple(shared),
-        hides=any(program.types[v] in dialect.hidden for v in fragile(program, dialect.shortfalls)),
+        hides=any(program.types[v] in dialect.hidden for v in hidden(program, dialect)),
     )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Block, Instruction, Program
-from hologram.compiler.analysis.reassociation import fragile
+from hologram.compiler.analysis.reassociation import computed, fragile
 from hologram.compiler.dialect import Declarations, Dialect
 from hologram.compiler.source.body import Body
 from hologram.foundation import dtypes
@@ -34,6 +34,13 @@ def identifier(name: str, dialect: Dialect) -> str:
     return f"{name}_" if apart else name
 
 
+def hidden(program: Program, dialect: Dialect) -> frozenset[int]:
+    """The values that go through Dialect.hidden, where their dtype has one."""
+    if not dialect.hidden:
+        return frozenset()
+    return computed(program) if dialect.hides_all else fragile(program, dialect.shortfalls)
+
+
 class Emitter(Body):
     """Writes lines; knows how each value is called."""
 
@@ -53,7 +60,7 @@ class Emitter(Body):
         self.lines: list[str] = []
         self.helpers: dict[tuple[object, DType, str], None] = {}  # in the order of first use
         self.depth = 0
-        self.fragile = fragile(program, dialect.shortfalls) if dialect.hidden else frozenset()
+        self.fragile = hidden(program, dialect)
         self.guard = ""  # a condition under which effects on memory happen
 
     # Text.
@@ -141,8 +148,11 @@ class Emitter(Body):
         return "lane" if opcode is Opcode.LANE else self.index(_THREADS[opcode])
 
     def constant(self, i: Instruction) -> str:
+        text = self.literal(i.attribute, i.type)  # type: ignore[arg-type]
+        if i.result in self.fragile and i.type in self.dialect.hidden:
+            return self._define(i, text)
         self.constants.add(i.result)
-        return self.literal(i.attribute, i.type)  # type: ignore[arg-type]
+        return text
 
     def scalar(self, i: Instruction) -> str:
         text = self.dialect.parameters[i.type].format(identifier(str(i.attribute), self.dialect))

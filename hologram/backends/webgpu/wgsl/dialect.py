@@ -12,7 +12,7 @@ from functools import cache, partial
 
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access
-from hologram.backends.webgpu.wgsl import wide_integers
+from hologram.backends.webgpu.wgsl import denormals, wide_integers
 from hologram.backends.webgpu.wgsl.float_atomics import with_float_atomics
 from hologram.backends.webgpu.wgsl.functions import (
     FLOATS,
@@ -189,15 +189,16 @@ operator package partition pass protected pub public readonly ref register requi
 sizeof static super target template this throw trait try type typedef typename u32 u64 union unsafe use using
 vec2 vec3 vec4 virtual with writeonly yield min max abs clamp exp log select sqrt fma floor ceil round trunc
 sign step pow sin cos tan tanh all any dot is_nan minimum maximum minimum_f64 maximum_f64 f16_bits f16_value
-chosen quotient truncated_f64 rounded_f64 bf16_bits bf16_value zero_bits word groups number NULL Self abstract
-alignas alignof asm_fragment async
+chosen quotient hidden_f32 hidden_f64 truncated_f64 rounded_f64 bf16_bits bf16_value zero_bits word groups number
+NULL Self abstract alignas alignof
+asm_fragment async
 attribute become cast catch co_await co_return co_yield coherent column_major compile_fragment concept
 const_cast consteval constexpr constinit crate debugger decltype demote demote_to_helper dynamic_cast explicit
 fallthrough finally friend fxgroup groupshared highp instanceof macro_rules mediump mutable namespace nil
 noexcept noinline nointerpolation non_coherent noncoherent noperspective nullptr packoffset patch
 pixelfragment precise precision premerge priv regardless reinterpret_cast restrict smooth snorm static_assert
 static_cast std subroutine thread_local typeid typeof unless unorm unsized varying volatile wgsl where"""
-RESERVED = frozenset(_RESERVED.split()) | wide_integers.RESERVED
+RESERVED = frozenset(_RESERVED.split()) | wide_integers.RESERVED | denormals.RESERVED
 
 
 def _structure(name: str, fields: Iterable[tuple[str, str]]) -> list[str]:
@@ -319,6 +320,7 @@ def wgsl(
     read_write: bool = False,
     float_atomics: bool = False,
     shortfalls: frozenset[str] = frozenset(CONDUCT),
+    hides_all: bool = False,
 ) -> Dialect:
     """WGSL for an adapter.
 
@@ -326,8 +328,8 @@ def wgsl(
     packs: i64 and u64 (wide_integers.py). `immediates`: launch words come as push constants; else from a uniform
     buffer at the binding after the last storage buffer. `read_write`: every buffer is bound writable, which wgpu needs
     where two bindings lie in one GPU buffer. `float_atomics`: the adapter adds to f32 in buffers, in one instruction;
-    elsewhere, and in workgroup memory, a loop compares and exchanges their bits. `shortfalls`: what of
-    CONDUCT it does not keep; for any adapter, all.
+    elsewhere, and in workgroup memory, a loop compares and exchanges their bits. `shortfalls`: what of CONDUCT it does
+    not keep; for any adapter, all. `hides_all`: drivers are kept from rearranging anything.
     """
     vectors, make, take, store = _vectors()
     types = {d: t for d, t in TYPES.items() if d in available or d == index}
@@ -378,11 +380,13 @@ def wgsl(
         options=(
             f"immediates {immediates}, read_write {read_write}, float atomics {float_atomics}, "
             f"emulated {sorted(d.name for d in emulated)}, "
-            f"shortfalls {sorted(shortfalls)}"
+            f"shortfalls {sorted(shortfalls)}, hides all {hides_all}"
         ),
         shortfalls=shortfalls,
+        hides_all=hides_all,
         checks_bounds=True,
     )
     if float_atomics:
         dialect = with_float_atomics(dialect)
-    return wide_integers.emulated(dialect) if emulated else dialect
+    dialect = wide_integers.emulated(dialect) if emulated else dialect
+    return denormals.kept(dialect) if hides_all and "denormals" in shortfalls else dialect
