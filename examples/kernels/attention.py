@@ -80,7 +80,7 @@ def main(length: int = 128, output: Path = Path("attention.png")) -> None:
     panels = []
     for sharp, back in ((1.0, 0), (2.0, 0), (2.0, 24)):
         k, q = (
-            np.float32(sharp * np.concatenate([np.cos(angle), np.sin(angle)], axis=1))
+            (sharp * np.concatenate([np.cos(angle), np.sin(angle)], axis=1)).astype(np.float32)
             for angle in (at * turns, (at - back) * turns)
         )
         parts = []

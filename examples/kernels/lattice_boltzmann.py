@@ -60,7 +60,7 @@ def step(
 
 def start(height: int, width: int, wind: float) -> tuple[np.ndarray, np.ndarray]:
     """Air that moves everywhere alike, and a post a little off the middle."""
-    weights, east = np.float32(WEIGHTS), np.float32(EAST)
+    weights, east = np.array(WEIGHTS, np.float32), np.array(EAST, np.float32)
     each = weights * (1 + 3 * east * wind + 4.5 * (east * wind) ** 2 - 1.5 * wind**2)
     i, j = np.indices((height, width))
     post = (i - height * 0.48) ** 2 + (j - width * 0.2) ** 2 < (height / 9) ** 2
@@ -82,7 +82,9 @@ def main(steps: int = 6000, output: Path = Path("lattice_boltzmann.png")) -> Non
     planes, post = start(90, 240, 0.1)
     found = flow(hg.default_executor(), planes, post, steps, 0.1, 1.9)
     density = found.sum(0)
-    east, south = ((np.float32(way)[:, None, None] * found).sum(0) / density for way in (EAST, SOUTH))
+    east, south = (
+        (np.array(way, np.float32)[:, None, None] * found).sum(0) / density for way in (EAST, SOUTH)
+    )
     turning = np.gradient(south, axis=1) - np.gradient(east, axis=0)
     colours = coloured(turning, -0.03, 0.03, COLD_TO_HOT)
     colours[post != 0] = (34, 36, 41)

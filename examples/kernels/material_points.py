@@ -106,7 +106,9 @@ def drop(particles: int, n: int) -> tuple[np.ndarray, ...]:
     """Water at rest, a column at the left of a square of n x n cells: place, speed, shear, ratio of volumes."""
     rng, width = np.random.default_rng(0), n * 0.35
     height = particles * VOLUME / width
-    place = (WALL + np.float32([width, height]) * rng.random((particles, 2), np.float32)).astype(np.float32)
+    place = (WALL + np.array([width, height], np.float32) * rng.random((particles, 2), np.float32)).astype(
+        np.float32
+    )
     return place, np.zeros_like(place), np.zeros((particles, 4), np.float32), np.ones(particles, np.float32)
 
 

@@ -55,7 +55,7 @@ def accelerations(executor: hg.Executor, places: np.ndarray, mass: np.ndarray) -
 def main(bodies: int = 3000, side: int = 60, output: Path = Path("nbody.png")) -> None:
     """Bodies without mass, one a pixel, feel how three clouds pull."""
     rng = np.random.default_rng(0)
-    middles = np.float32([[-1.0, 0.2, 0.0], [0.9, 0.5, 0.0], [0.3, -0.6, 0.0]])
+    middles = np.array([[-1.0, 0.2, 0.0], [0.9, 0.5, 0.0], [0.3, -0.6, 0.0]], np.float32)
     clouds = middles[rng.integers(3, size=bodies)] + rng.normal(size=(bodies, 3)) * 0.25
     y, x = np.meshgrid(np.linspace(1.0, -1.0, side), np.linspace(-2.0, 2.0, 2 * side), indexing="ij")
     pixels = np.stack([x, y, np.zeros_like(x)], axis=-1).reshape(-1, 3)

@@ -51,7 +51,9 @@ def main(length: int = 200, waves: int = 48, output: Path = Path("tiled_product.
     """A picture as the product of two thin matrices: waves along its height, and along its width."""
     rng = np.random.default_rng(1)
     at, turns = np.linspace(0.0, 1.0, length)[:, None], 2 * np.pi * rng.exponential(3.0, size=waves)
-    a, b = (np.float32(np.cos(at * turns + 6.3 * rng.random(waves)) / (1 + turns / 9)) for _ in range(2))
+    a, b = (
+        (np.cos(at * turns + 6.3 * rng.random(waves)) / (1 + turns / 9)).astype(np.float32) for _ in range(2)
+    )
     found = multiply(hg.default_executor(), a, b.T.copy())
     enlarged(coloured(found, float(found.min()), float(found.max())), 400).save(output)
     print(f"{output}: the largest error is {np.abs(found - a @ b.T).max():.1e}")

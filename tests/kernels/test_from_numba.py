@@ -118,6 +118,7 @@ def laplace_until_settled(ex: hg.Executor) -> Pair:
     u = np.zeros((8, 9))
     u[:, 0] = 1.0
     now, after, worst, want = ex.tensor(u), ex.tensor(u), ex.zeros(1, hg.i32), u.copy()
+    before = want
     for _ in range(50):
         worst[...] = 0
         relaxed[u.shape](now, after, worst)
@@ -318,7 +319,7 @@ def counted(x: hg.Array[hg.f32], edges_: hg.Array[hg.f32], counts: hg.Array[hg.i
 
 @case
 def uneven_histogram(ex: hg.Executor) -> Pair:
-    x, places = RNG.random(300, np.float32), np.float32([0.1, 0.15, 0.4, 0.41, 0.9])
+    x, places = RNG.random(300, np.float32), np.array([0.1, 0.15, 0.4, 0.41, 0.9], np.float32)
     counts = ex.zeros(4, hg.i32)
     counted[300](ex.tensor(x), ex.tensor(places), counts)
     return counts.to_numpy(), np.histogram(x, places)[0]
@@ -345,7 +346,7 @@ def integrated(start: hg.Array[hg.f32, 2], damping: hg.Array[hg.f32], h: hg.f32,
 @case
 def runge_kutta(ex: hg.Executor) -> Pair:
     damping = (0.2 * np.arange(10)).astype(np.float32)
-    y = ex.tensor(np.float32([[1.0, 0.0]] * 10))
+    y = ex.tensor(np.array([[1.0, 0.0]] * 10, np.float32))
     integrated[10](y, ex.tensor(damping), 0.05, 60)
     half, time = damping / 2.0, 3.0
     turns = np.sqrt(1 - half.astype(float) ** 2)

@@ -304,7 +304,7 @@ def poisson_product(ex: hg.Executor) -> Pair:
     out = ex.empty(x.shape)
     product[x.shape](ex.tensor(x), out)
     padded = np.pad(x, 1)
-    near = sum(np.roll(padded, k, axis) for axis in range(3) for k in (-1, 1))
+    near = np.sum([np.roll(padded, k, axis) for axis in range(3) for k in (-1, 1)], axis=0)
     return out.to_numpy(), 6 * x - near[1:-1, 1:-1, 1:-1]
 
 

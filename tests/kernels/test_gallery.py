@@ -146,7 +146,7 @@ def test_material_points(executor: hg.Executor) -> None:
     state = module.drop(200, 16)
     state[1][:] = RNG.normal(size=state[1].shape)
     state[2][:] = RNG.normal(size=state[2].shape)
-    want = references.material_points(*(x.astype(np.float64) for x in state), 16, 3, 1e-3)
+    want = references.material_points(*(x.astype(np.float64) for x in state), n=16, steps=3, dt=1e-3)
     found = tuple(map(executor.tensor, state))
     module.advance(found, executor.zeros((16, 16, 3)), executor.empty((16, 16, 2)), 3, 1e-3)
     for ours, theirs in zip(found, want, strict=True):

@@ -22,7 +22,30 @@ OTHERS = 4  # members of each class
 MOST_STEPS = (
     1000  # of a plan that is traced or compared: 25,000, of as many products, take a minute and show no more
 )
-SIZES = (2, 3, 4, 7, 8, 15, 16, 17, 31, 32, 33, 63, 64, 65, 100, 127, 128, 129, 255, 256, 257, 1000)
+SIZES: tuple[int, ...] = (
+    2,
+    3,
+    4,
+    7,
+    8,
+    15,
+    16,
+    17,
+    31,
+    32,
+    33,
+    63,
+    64,
+    65,
+    100,
+    127,
+    128,
+    129,
+    255,
+    256,
+    257,
+    1000,
+)
 LARGE: tuple[int, ...] = (1023, 1024, 1025, 4096, 5000, 70_000)  # of one size
 
 

@@ -104,7 +104,9 @@ KERNELS = {
     "nbody": KernelWork(_bodies, references.nbody, tolerance=1e-3),
     "material_points": KernelWork(
         _particles,
-        lambda *given: references.material_points(*given, grid_of(len(given[0])), STEPS, MOMENT)[0],
+        lambda *given: references.material_points(*given, n=grid_of(len(given[0])), steps=STEPS, dt=MOMENT)[
+            0
+        ],
         tolerance=1e-3,
     ),
     "heat": KernelWork(

@@ -98,7 +98,7 @@ def sparse_product(starts: Array, columns: Array, values: Array, x: Array) -> Ar
 
 
 def material_points(
-    place: Array, speed: Array, shear: Array, ratio: Array, n: int, steps: int, dt: float
+    place: Array, speed: Array, shear: Array, ratio: Array, *, n: int, steps: int, dt: float
 ) -> tuple[Array, ...]:
     """Particles after some steps on a grid of n x n, all of them at once."""
     for _ in range(steps):

@@ -36,8 +36,7 @@ def matrices(
     """
 
     def of_host(x: Any, *_: Any, device: Any = None, **settings: Any) -> bool:
-        real = not x.is_complex() or all(operation.complex_blocks for operation in made_of)
-        if not real or any(settings.get(key, value) != value for key, value in ELSEWHERE.items()):
+        if any(settings.get(key, value) != value for key, value in ELSEWHERE.items()):
             return True
         limits = devices.executor(devices.current if x.device.index is None else x.device.index).limits
         return not all(operation.here(limits) for operation in made_of) or (

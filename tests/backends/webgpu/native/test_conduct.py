@@ -80,7 +80,7 @@ def test_what_an_adapter_keeps_can_be_switched_off(
 def test_quotients_of_large_divisors_are_exact(doing_without: hg.Executor) -> None:
     random = np.random.default_rng(0)
     x, y = (random.uniform(0.5, 1, 4096).astype(np.float32) * LARGEST for _ in range(2))
-    special = np.float32([0, -0.0, 1, -1, 2.0**126, LARGEST, -LARGEST, np.inf, -np.inf, np.nan])
+    special = np.array([0, -0.0, 1, -1, 2.0**126, LARGEST, -LARGEST, np.inf, -np.inf, np.nan], np.float32)
     x = np.concatenate([x, np.repeat(special, len(special))])
     y = np.concatenate([y, np.tile(special, len(special))])
     with np.errstate(all="ignore"):
@@ -92,7 +92,7 @@ def test_quotients_of_large_divisors_are_exact(doing_without: hg.Executor) -> No
 
 
 def test_choices_keep_nan_and_the_signs_of_zeros(doing_without: hg.Executor) -> None:
-    values = np.float32([0.0, -0.0, 1.0, -1.0, np.nan, np.inf, -np.inf])
+    values = np.array([0.0, -0.0, 1.0, -1.0, np.nan, np.inf, -np.inf], np.float32)
     x, y = np.repeat(values, len(values)), np.tile(values, len(values))
     a, b = doing_without.tensor(x), doing_without.tensor(y)
     got = hg.jit(lambda a, b: hg.where(a < b, a, b))(a, b).to_numpy()
@@ -100,8 +100,8 @@ def test_choices_keep_nan_and_the_signs_of_zeros(doing_without: hg.Executor) -> 
 
 
 def test_remainders_have_the_sign_of_the_dividend(doing_without: hg.Executor) -> None:
-    x = np.int32([7, -7, 7, -7, -(2**31), 2**31 - 1, 5])
-    y = np.int32([3, 3, -3, -3, 7, -2, 0])
+    x = np.array([7, -7, 7, -7, -(2**31), 2**31 - 1, 5], np.int32)
+    y = np.array([3, 3, -3, -3, 7, -2, 0], np.int32)
     wanted = np.where(y == 0, 0, np.fmod(x, np.where(y == 0, 1, y)))
     got = hg.fmod(doing_without.tensor(x), doing_without.tensor(y)).to_numpy()
     assert np.array_equal(got, wanted)
