@@ -11,7 +11,8 @@ import numpy as np
 from PIL import Image
 
 import hologram as hg
-from hologram.atlas.builder import Builder, Value, select
+from hologram.atlas.builder import Builder, Value
+from hologram.atlas.functions import select
 from hologram.atlas.program import Access, Program
 from hologram.demo.gallery import run
 from hologram.demo.race import race

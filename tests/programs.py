@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from hologram.atlas.builder import Builder, Value, select
+from hologram.atlas.builder import Builder, Value
+from hologram.atlas.functions import select
 from hologram.atlas.opcodes import COMPARISONS, ROUNDINGS, TRANSCENDENTALS, Opcode
 from hologram.atlas.program import Access, Program
 from hologram.foundation import dtypes

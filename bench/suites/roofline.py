@@ -11,7 +11,8 @@ from functools import partial
 import numpy as np
 
 import hologram as hg
-from hologram.atlas.builder import Builder, Value, fma
+from hologram.atlas.builder import Builder, Value
+from hologram.atlas.functions import fma
 from hologram.atlas.program import Access, Program
 from hologram.benchmark.jobs import Job, off
 from hologram.benchmark.suites import Goal, Result, Suite, own, result, timed

@@ -12,7 +12,8 @@ from functools import lru_cache
 from math import prod
 from typing import Any
 
-from hologram.atlas.builder import Builder, Value, select
+from hologram.atlas.builder import Builder, Value
+from hologram.atlas.functions import select
 from hologram.atlas.opcodes import ATOMICS, BUFFER_ACCESSES, EFFECTS, LOADS, MEETINGS, NOWHERE, Opcode
 from hologram.atlas.program import Access, Instruction, Program
 from hologram.atlas.rewrite import rewrite

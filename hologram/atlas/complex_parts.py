@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hologram.atlas.builder import Number, Value, absolute, select, sqrt
+from hologram.atlas.builder import Number, Value
+from hologram.atlas.functions import absolute, select, sqrt
 from hologram.atlas.opcodes import Opcode
 
 

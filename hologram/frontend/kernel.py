@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -16,12 +15,12 @@ from hologram.atlas.derivatives.replayed import NoDerivative
 from hologram.atlas.program import Access, Program
 from hologram.foundation import dtypes
 from hologram.foundation.config import config
-from hologram.foundation.errors import GradientError, KernelError, ShapeError, TraceError
+from hologram.foundation.errors import GradientError, KernelError, TraceError
 from hologram.foundation.frozen import frozen
+from hologram.frontend import kernel_arguments
 from hologram.frontend.gradient.launches import stated
 from hologram.frontend.gradient.tape import Tape
 from hologram.frontend.jit.number import TracedNumber
-from hologram.frontend.kernel_arguments import check_host, checked_argument, counted, renumbered
 from hologram.frontend.transforms.forward import Forward
 from hologram.kernels import python_form
 from hologram.kernels import shapes as kernel_shapes
@@ -41,8 +40,6 @@ from hologram.runtime.launches.validation import cache_key, sizes
 from hologram.runtime.memory.buffer import Buffer
 from hologram.runtime.memory.view import LARGE, LINE, View, overlaps
 
-MOST_LANES = 2**40
-MOST_AXIS = 2**31 - 1  # what hg.index() counts in
 NOTHING: Mapping[str, Any] = {}
 _recordings, _tracers = Recording.open, Dispatch.tracers
 
@@ -120,14 +117,9 @@ class Kernel:
         """The kernel on a grid: a number of points, or one for each axis."""
         launcher = self._launchers.get(shape) if type(shape) in (int, tuple) else None
         if launcher is None:
-            grid = _grid(self, shape)
-            kind = (
-                PythonLauncher
-                if config.kernels == "python"
-                else CheckedLauncher
-                if config.bounds
-                else Launcher
-            )
+            grid = kernel_arguments.checked_grid(self.name, shape)
+            kind = CheckedLauncher if config.bounds else Launcher
+            kind = PythonLauncher if config.kernels == "python" else kind
             launcher = self._launchers.setdefault(grid, kind(self, grid))
             if len(self._launchers) > 256:
                 self._launchers.clear()
@@ -171,17 +163,6 @@ def kernel(function: Any = None, *, workgroup: Any = None, disjoint: bool = Fals
     if sized is not None and not (1 <= len(sized) <= 3 and all(sized)):
         raise KernelError(f"kernel: a workgroup has 1 to 3 axes of at least 1, got {workgroup}")
     return lambda one: Kernel(one, around, sized, disjoint)
-
-
-def _grid(kernel: Kernel, shape: Any) -> tuple[int, ...]:
-    grid = sizes(shape, f"{kernel.name}: grid")
-    if not grid or 0 in grid:
-        raise ShapeError(f"{kernel.name}: a grid must have at least one point, got {shape}")
-    if math.prod(grid) >= MOST_LANES or max(grid) > MOST_AXIS:
-        raise ShapeError(
-            f"{kernel.name}: a grid must have fewer than 2^40 points, and 2^31 along an axis, got {grid}"
-        )
-    return grid
 
 
 class Launcher:
@@ -268,10 +249,10 @@ class Launcher:
     def _checked(self, arguments: Sequence[Any]) -> tuple[Engine, list[Any]]:
         """Whose memory the arguments are, and arguments as the annotations say: views, and Python's numbers."""
         name, parameters = self.kernel.name, self.kernel.parameters
-        counted(name, parameters, arguments)
+        kernel_arguments.counted(name, parameters, arguments)
         engine: Any = next((x.executor for x in arguments if isinstance(x, (View, Buffer))), None)
         given = [
-            checked_argument(engine, f"{name}, {label}", parameter, x)
+            kernel_arguments.checked_argument(engine, f"{name}, {label}", parameter, x)
             for (label, parameter), x in zip(parameters.items(), arguments, strict=True)
         ]
         if engine is None:
@@ -304,7 +285,7 @@ class Launcher:
             plan = Plan((replace(step, kernel=program, scalars=tuple(scalars[k] for k in kept)),))
         layouts = [x.layout.placed(engine._alignment)[0] if isinstance(x, View) else None for x in given]
         values = tuple(k for k, x in enumerate(given) if type(x) in (bool, float) and k not in floats)
-        plan = renumbered(plan, made.buffers, len(given))
+        plan = kernel_arguments.renumbered(plan, made.buffers, len(given))
         structure = engine.bound.structure(plan, engine._nbytes(layouts), (), values)
         known: Any = self._key(engine, given, [])
         if known is not None and values:
@@ -378,7 +359,7 @@ class PythonForm:
     kernel: Kernel
 
     def __getitem__(self, shape: int | Sequence[int]) -> PythonLauncher:
-        return PythonLauncher(self.kernel, _grid(self.kernel, shape))
+        return PythonLauncher(self.kernel, kernel_arguments.checked_grid(self.kernel.name, shape))
 
 
 class PythonLauncher(Launcher):
@@ -394,7 +375,7 @@ class PythonLauncher(Launcher):
                 f"{kernel.name}: the Python form of a kernel reads elements, and a function is traced: call it "
                 "outside, without hg.jit and hg.grad"
             )
-        counted(kernel.name, kernel.parameters, arguments)
+        kernel_arguments.counted(kernel.name, kernel.parameters, arguments)
         held: list[Any] = []
         copies: dict[Any, np.ndarray] = {}  # one of the same elements
         for (label, parameter), x in zip(kernel.parameters.items(), arguments, strict=True):
@@ -402,10 +383,10 @@ class PythonLauncher(Launcher):
             given = (
                 x
                 if isinstance(x, np.ndarray)
-                else checked_argument(getattr(x, "executor", None), who, parameter, x)
+                else kernel_arguments.checked_argument(getattr(x, "executor", None), who, parameter, x)
             )
             if isinstance(given, np.ndarray):
-                check_host(who, parameter, given)
+                kernel_arguments.check_host(who, parameter, given)
             if isinstance(given, View):
                 if given.key not in copies:
                     copies[given.key] = np.array(cast(Any, x).to_numpy())

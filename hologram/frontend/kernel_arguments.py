@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,9 +18,24 @@ from hologram.kernels.language import ArrayType
 from hologram.machine.plan import Plan, Step
 from hologram.runtime.engine import Engine
 from hologram.runtime.launches import checks
-from hologram.runtime.launches.validation import fitted
+from hologram.runtime.launches.validation import fitted, sizes
 from hologram.runtime.memory.buffer import Buffer
 from hologram.runtime.memory.view import View
+
+MOST_LANES = 2**40
+MOST_AXIS = 2**31 - 1  # what hg.index() counts in
+
+
+def checked_grid(name: str, shape: Any) -> tuple[int, ...]:
+    """The lengths of a grid; raises ShapeError for one without points, or too many."""
+    grid = sizes(shape, f"{name}: grid")
+    if not grid or 0 in grid:
+        raise ShapeError(f"{name}: a grid must have at least one point, got {shape}")
+    if math.prod(grid) >= MOST_LANES or max(grid) > MOST_AXIS:
+        raise ShapeError(
+            f"{name}: a grid must have fewer than 2^40 points, and 2^31 along an axis, got {grid}"
+        )
+    return grid
 
 
 def check_host(who: str, parameter: Parameter, given: np.ndarray) -> None:

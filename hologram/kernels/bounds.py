@@ -11,7 +11,8 @@ import ast
 from collections.abc import Sequence
 from typing import Any
 
-from hologram.atlas.builder import Value, select
+from hologram.atlas.builder import Value
+from hologram.atlas.functions import select
 from hologram.atlas.opcodes import NOWHERE, Opcode
 from hologram.atlas.program import Access
 from hologram.foundation import dtypes

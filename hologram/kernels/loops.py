@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from hologram.atlas.builder import Region, Value, select
+from hologram.atlas.builder import Region, Value
+from hologram.atlas.functions import select
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType
 from hologram.foundation.frozen import frozen

@@ -11,7 +11,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from hologram.atlas import builder as atlas
+from hologram.atlas import functions as atlas
 from hologram.atlas.builder import Builder, Value
 from hologram.atlas.opcodes import COMPARISONS, Opcode
 from hologram.foundation import dtypes

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from hologram.atlas.builder import Value, select
+from hologram.atlas.builder import Value
+from hologram.atlas.functions import select
 from hologram.atlas.opcodes import Opcode
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType

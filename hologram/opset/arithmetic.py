@@ -7,9 +7,10 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from hologram.atlas import builder as atlas
 from hologram.atlas import complex_parts
-from hologram.atlas.builder import Value, select
+from hologram.atlas import functions as atlas
+from hologram.atlas.builder import Value
+from hologram.atlas.functions import select
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import COMPLEX, COMPUTED, FLOATS, INTEGERS, NUMBERS, DType
 from hologram.opset.forms import types

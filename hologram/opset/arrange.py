@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hologram.atlas.builder import select
+from hologram.atlas.functions import select
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import ALL
 from hologram.foundation.errors import ShapeError

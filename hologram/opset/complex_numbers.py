@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from hologram.atlas import builder as atlas
 from hologram.atlas import complex_parts
-from hologram.atlas.builder import Value, select
+from hologram.atlas import functions as atlas
+from hologram.atlas.builder import Value
+from hologram.atlas.functions import select
 from hologram.foundation.dtypes import COMPLEX, FLOATS, NUMBERS
 from hologram.opset import functions, movement
 from hologram.opset.forms import types

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from hologram.atlas.builder import Value, select
+from hologram.atlas.builder import Value
+from hologram.atlas.functions import select
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import ALL, INEXACT, NUMBERS, DType, Number, c64, f32
 from hologram.foundation.errors import ShapeError, UnsupportedDType

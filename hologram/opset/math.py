@@ -6,9 +6,10 @@ import math
 
 import numpy as np
 
-from hologram.atlas import builder as atlas
 from hologram.atlas import complex_parts
-from hologram.atlas.builder import Value, select
+from hologram.atlas import functions as atlas
+from hologram.atlas.builder import Value
+from hologram.atlas.functions import select
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import COMPLEX, COMPUTED, INEXACT, NUMBERS
 from hologram.opset import functions

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from hologram.atlas import builder as atlas
-from hologram.atlas.builder import Builder, Value, select
+from hologram.atlas import functions as atlas
+from hologram.atlas.builder import Builder, Value
+from hologram.atlas.functions import select
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import ALL, DType
 from hologram.foundation.errors import ShapeError

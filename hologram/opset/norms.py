@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from hologram.atlas import builder as atlas
-from hologram.atlas.builder import reduce_add, reduce_max, reduce_min, select
+from hologram.atlas import functions as atlas
+from hologram.atlas.functions import reduce_add, reduce_max, reduce_min, select
 from hologram.foundation.dtypes import DType
 from hologram.opset.forms import types
 from hologram.opset.forms.operation import Sample

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from hologram.atlas.builder import Value, select
-from hologram.atlas.builder import maximum as later
-from hologram.atlas.builder import minimum as earlier
+from hologram.atlas.builder import Value
+from hologram.atlas.functions import maximum as later
+from hologram.atlas.functions import minimum as earlier
+from hologram.atlas.functions import select
 from hologram.foundation.dtypes import ALL, DType
 from hologram.foundation.errors import ShapeError
 from hologram.machine.layout import Layout

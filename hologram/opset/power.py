@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hologram.atlas import builder as atlas
+from hologram.atlas import functions as atlas
 from hologram.foundation.dtypes import COMPLEX, NUMBERS, DType, Number
 from hologram.foundation.frozen import frozen
 from hologram.machine.layout import Layout

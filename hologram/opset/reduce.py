@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from hologram.atlas import builder as atlas
 from hologram.atlas import complex_parts
-from hologram.atlas.builder import reduce_add, reduce_max, reduce_min, reduce_mul, select
+from hologram.atlas import functions as atlas
+from hologram.atlas.functions import reduce_add, reduce_max, reduce_min, reduce_mul, select
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import COMPLEX, COMPUTED, INEXACT, INTEGERS, NUMBERS, DType
 from hologram.foundation.frozen import frozen

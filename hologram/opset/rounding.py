@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hologram.atlas import builder as atlas
+from hologram.atlas import functions as atlas
 from hologram.foundation.dtypes import NUMBERS
 from hologram.opset.forms import types
 from hologram.opset.forms.map import elementwise

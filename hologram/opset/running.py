@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from hologram.atlas import builder as atlas
-from hologram.atlas.builder import Builder, Value, select
+from hologram.atlas import functions as atlas
+from hologram.atlas.builder import Builder, Value
+from hologram.atlas.functions import select
 from hologram.atlas.program import Access, Program
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import INEXACT, NUMBERS, DType, i64

@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from hologram.atlas import builder as atlas
-from hologram.atlas.builder import Value, select
+from hologram.atlas import functions as atlas
+from hologram.atlas.builder import Value
+from hologram.atlas.functions import select
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType, u32, u64
 from hologram.foundation.errors import ShapeError

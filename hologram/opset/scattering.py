@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hologram.atlas import builder as atlas
+from hologram.atlas import functions as atlas
 from hologram.atlas.builder import Value
 from hologram.atlas.opcodes import Opcode
 from hologram.foundation.dtypes import NUMBERS, DType

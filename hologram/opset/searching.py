@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from hologram.atlas import complex_parts
-from hologram.atlas.builder import Value, select
+from hologram.atlas.builder import Value
+from hologram.atlas.functions import select
 from hologram.atlas.opcodes import Opcode
 from hologram.foundation.dtypes import COMPLEX, COMPUTED, DType, f32, i64, index, promote, u32
 from hologram.foundation.errors import ShapeError, UnsupportedDType

@@ -8,7 +8,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from hologram.atlas.builder import Builder, Value, select
+from hologram.atlas.builder import Builder, Value
+from hologram.atlas.functions import select
 from hologram.atlas.program import Access, Program
 from hologram.foundation.dtypes import COMPUTED, DType, index, u32
 from hologram.machine.layout import Layout

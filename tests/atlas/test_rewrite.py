@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hologram.atlas.builder import Builder, Value, exp
+from hologram.atlas.builder import Builder, Value
 from hologram.atlas.evaluate import evaluate
+from hologram.atlas.functions import exp
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, Instruction, Program
 from hologram.atlas.rewrite import Parameters, Replacement, rewrite

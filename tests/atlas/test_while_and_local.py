@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import hologram as hg
-from hologram.atlas.builder import Builder, Value, select
+from hologram.atlas.builder import Builder, Value
 from hologram.atlas.evaluate import evaluate
+from hologram.atlas.functions import select
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, Program
 from hologram.atlas.text import format_program, parse_program

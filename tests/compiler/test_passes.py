@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hologram as hg
-from hologram.atlas.builder import Builder, Value, select, sin
+from hologram.atlas.builder import Builder, Value
+from hologram.atlas.functions import select, sin
 from hologram.atlas.opcodes import ACCESSES, Opcode
 from hologram.atlas.program import Access, Block, Instruction, Program
 from hologram.atlas.rewrite import Unrolling, rewrite

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import hologram as hg
-from hologram.atlas.builder import Builder, maximum
+from hologram.atlas.builder import Builder
+from hologram.atlas.functions import maximum
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, Program
 from hologram.foundation import dtypes

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import hologram as hg
-from hologram.atlas.builder import Builder, Value, power
+from hologram.atlas.builder import Builder, Value
+from hologram.atlas.functions import power
 from hologram.atlas.opcodes import TRANSCENDENTALS, Opcode
 from hologram.atlas.program import Access, Program
 from hologram.compiler.canonical.powers import FLOATS

@@ -10,9 +10,10 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from hologram.atlas import builder as atlas
 from hologram.atlas import complex_parts
-from hologram.atlas.builder import Builder, Value, select
+from hologram.atlas import functions as atlas
+from hologram.atlas.builder import Builder, Value
+from hologram.atlas.functions import select
 from hologram.atlas.opcodes import REDUCTIONS, ROUNDINGS, Opcode
 from hologram.atlas.program import Instruction
 from hologram.atlas.ssa import dependent

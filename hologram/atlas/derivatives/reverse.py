@@ -13,9 +13,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from hologram.atlas.builder import Builder, Value, select
+from hologram.atlas.builder import Builder, Value
 from hologram.atlas.derivatives.adjoint import _Flow, _passed
 from hologram.atlas.derivatives.replayed import NoDerivative, Plan, examined
+from hologram.atlas.functions import select
 from hologram.atlas.opcodes import LOOPS, STRUCTURED, Opcode
 from hologram.atlas.program import Access, Block, BufferParameter, Instruction, Program
 from hologram.atlas.ssa import deep, enters, has_effect, makes, sources

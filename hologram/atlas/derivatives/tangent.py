@@ -11,9 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from hologram.atlas.builder import Builder, Value, select
+from hologram.atlas.builder import Builder, Value
 from hologram.atlas.derivatives.adjoint import _Flow, _passed
 from hologram.atlas.derivatives.replayed import NoDerivative, reached
+from hologram.atlas.functions import select
 from hologram.atlas.opcodes import ATOMICS, LOADS, LOOPS, REDUCTIONS, STORES, Opcode
 from hologram.atlas.program import Access, Block, Instruction, Program
 from hologram.atlas.ssa import has_effect, sources

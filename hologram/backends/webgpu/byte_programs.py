@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from functools import cache
 
-from hologram.atlas.builder import Builder, Value, select
+from hologram.atlas.builder import Builder, Value
+from hologram.atlas.functions import select
 from hologram.atlas.program import Access, BufferParameter, Program
 from hologram.backends.webgpu.memory import WORD
 from hologram.foundation.dtypes import index, u32

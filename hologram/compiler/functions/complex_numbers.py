@@ -11,8 +11,9 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from hologram.atlas import builder as atlas
-from hologram.atlas.builder import Value, select
+from hologram.atlas import functions as atlas
+from hologram.atlas.builder import Value
+from hologram.atlas.functions import select
 from hologram.atlas.opcodes import Opcode
 from hologram.opset import functions
 

@@ -7,7 +7,8 @@ e^r is a polynomial and 2^k goes into the exponent.
 
 from __future__ import annotations
 
-from hologram.atlas.builder import Value, absolute, fma, round_, select
+from hologram.atlas.builder import Value
+from hologram.atlas.functions import absolute, fma, round_, select
 from hologram.compiler.functions import polynomials
 from hologram.compiler.functions.floats import clamped, polynomial, powers_of_two, with_sign_of
 from hologram.foundation.dtypes import f32, f64

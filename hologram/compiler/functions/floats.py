@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from hologram.atlas.builder import Value, absolute, fma, select
+from hologram.atlas.builder import Value
+from hologram.atlas.functions import absolute, fma, select
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType
 from hologram.foundation.frozen import frozen

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 
-from hologram.atlas.builder import Value, absolute, fma, round_, select, trunc
+from hologram.atlas.builder import Value
+from hologram.atlas.functions import absolute, fma, round_, select, trunc
 from hologram.compiler.functions import polynomials
 from hologram.compiler.functions.exponential import exp2_sum
 from hologram.compiler.functions.floats import (

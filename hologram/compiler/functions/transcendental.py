@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from hologram.atlas.builder import Builder, Value, sqrt
+from hologram.atlas.builder import Builder, Value
+from hologram.atlas.functions import sqrt
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Instruction, Program
 from hologram.atlas.rewrite import rewrite

@@ -11,7 +11,8 @@ from __future__ import annotations
 import math
 from itertools import pairwise
 
-from hologram.atlas.builder import Builder, Value, absolute, fma, mulhi, round_, select
+from hologram.atlas.builder import Builder, Value
+from hologram.atlas.functions import absolute, fma, mulhi, round_, select
 from hologram.compiler.functions import polynomials
 from hologram.compiler.functions.floats import Pair, finite, polynomial, product, quick_sum, with_sign_of
 from hologram.foundation.dtypes import DType, f32, f64, i32, i64, u32, u64

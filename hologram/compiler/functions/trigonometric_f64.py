@@ -8,7 +8,8 @@ at a later bit of 1 / 2 pi, as those before only make whole turns.
 
 from __future__ import annotations
 
-from hologram.atlas.builder import Value, absolute, round_, select
+from hologram.atlas.builder import Value
+from hologram.atlas.functions import absolute, round_, select
 from hologram.compiler.functions.floats import polynomial
 from hologram.foundation.dtypes import f32, f64, i32
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from hologram.atlas.builder import Value, absolute, maximum, minimum, select
+from hologram.atlas.builder import Value
+from hologram.atlas.functions import absolute, maximum, minimum, select
 from hologram.compiler.functions.floats import (
     Pair,
     exact_product,

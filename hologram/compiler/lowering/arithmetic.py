@@ -6,7 +6,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from hologram.atlas.builder import Builder, Value, absolute, maximum, minimum, select
+from hologram.atlas.builder import Builder, Value
+from hologram.atlas.functions import absolute, maximum, minimum, select
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Instruction, Program
 from hologram.atlas.rewrite import rewrite

@@ -12,7 +12,8 @@ from functools import reduce
 from operator import and_
 from typing import Any
 
-from hologram.atlas.builder import Builder, Value, select
+from hologram.atlas.builder import Builder, Value
+from hologram.atlas.functions import select
 from hologram.atlas.opcodes import ACCESSES, EFFECTS, Opcode
 from hologram.atlas.program import Instruction, Program
 from hologram.atlas.rewrite import rewrite

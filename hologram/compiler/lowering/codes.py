@@ -10,7 +10,8 @@ from dataclasses import replace
 from typing import Any
 
 from hologram.atlas import arithmetic
-from hologram.atlas.builder import Builder, Value, minimum, select
+from hologram.atlas.builder import Builder, Value
+from hologram.atlas.functions import minimum, select
 from hologram.atlas.opcodes import LOADS, Opcode
 from hologram.atlas.program import Instruction, Program
 from hologram.atlas.rewrite import Parameters, rewrite

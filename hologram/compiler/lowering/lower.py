@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Container
 from typing import Any
 
-from hologram.atlas.builder import Builder, Value, maximum, minimum
+from hologram.atlas.builder import Builder, Value
+from hologram.atlas.functions import maximum, minimum
 from hologram.atlas.opcodes import ATOMICS, BINARY, COMPARISONS, REDUCTIONS, TERNARY, UNARY, Opcode
 from hologram.atlas.program import Instruction, Program
 from hologram.atlas.rewrite import rewrite

@@ -13,7 +13,8 @@ import math
 from collections.abc import Collection, Set
 from typing import Any
 
-from hologram.atlas.builder import Builder, Value, select
+from hologram.atlas.builder import Builder, Value
+from hologram.atlas.functions import select
 from hologram.atlas.opcodes import PURE, WRITES, Opcode
 from hologram.atlas.program import Block, Instruction, Program
 from hologram.atlas.rewrite import rewrite

@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from hologram.atlas.builder import Builder, Value, select
+from hologram.atlas.builder import Builder, Value
+from hologram.atlas.functions import select
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Instruction, Program, ScalarParameter
 from hologram.atlas.rewrite import Parameters, Replacement, rewrite

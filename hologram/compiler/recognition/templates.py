@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import product
 
-from hologram.atlas import builder as atlas
-from hologram.atlas.builder import Builder, Value, exp, maximum, reduce_add
+from hologram.atlas import functions as atlas
+from hologram.atlas.builder import Builder, Value
+from hologram.atlas.functions import exp, maximum, reduce_add
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, Program
 from hologram.foundation.dtypes import DType

@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from hologram.atlas.builder import Builder, Value, absolute, select
+from hologram.atlas.builder import Builder, Value
+from hologram.atlas.functions import absolute, select
 from hologram.atlas.opcodes import ATOMICS, ROUNDINGS, Opcode
 from hologram.atlas.program import Instruction, Program
 from hologram.atlas.rewrite import rewrite

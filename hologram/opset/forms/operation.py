@@ -35,16 +35,9 @@ Attributes = Mapping[str, Any]
 
 # What ATen calls attributes that it does not call the same. Reductions of losses it numbers: none, mean, sum.
 ATEN_WORDS: Mapping[str, tuple[str, ...]] = {
-    "axes": ("dims",),
-    "axis": ("dim", "dims"),
-    "causal": ("is_causal",),
-    "k": ("diagonal",),
-    "keepdims": ("keepdim",),
-    "repetitions": ("repeats",),
-    "shape": ("size",),
-    "shift": ("shifts",),
-    "value": ("fill_value",),
-}
+    "axes": ("dims",), "axis": ("dim", "dims"), "causal": ("is_causal",), "k": ("diagonal",), "keepdims": ("keepdim",),
+    "repetitions": ("repeats",), "shape": ("size",), "shift": ("shifts",), "value": ("fill_value",),
+}  # fmt: skip
 
 
 # What NumPy calls an argument, as keywords of any operation that has it.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hologram.atlas import builder as atlas
+from hologram.atlas import functions as atlas
 from hologram.atlas.builder import Value
 from hologram.foundation.dtypes import f64
 

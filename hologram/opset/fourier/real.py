@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from hologram.atlas import complex_parts
-from hologram.atlas.builder import select
+from hologram.atlas.functions import select
 from hologram.foundation.dtypes import COMPLEX, DType, f32, f64
 from hologram.foundation.errors import ShapeError, UnsupportedDType
 from hologram.foundation.frozen import frozen

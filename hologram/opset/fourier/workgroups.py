@@ -10,7 +10,8 @@ import math
 from functools import lru_cache
 
 from hologram.atlas import complex_parts
-from hologram.atlas.builder import Builder, Value, select
+from hologram.atlas.builder import Builder, Value
+from hologram.atlas.functions import select
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, Program
 from hologram.foundation.dtypes import DType, index

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from hologram.atlas.builder import Builder, Value, absolute, select, sqrt
+from hologram.atlas.builder import Builder, Value
 from hologram.atlas.complex_parts import conjugate, imag, number, pair, parts, plus, real
+from hologram.atlas.functions import absolute, select, sqrt
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, Program
 from hologram.foundation.dtypes import DType, index

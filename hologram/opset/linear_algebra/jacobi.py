@@ -14,8 +14,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 
-from hologram.atlas.builder import Builder, Value, absolute, select, sqrt
+from hologram.atlas.builder import Builder, Value
 from hologram.atlas.complex_parts import conjugate, imag, pair, polar, real
+from hologram.atlas.functions import absolute, select, sqrt
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, Program
 from hologram.foundation.dtypes import DType, f64, i32, index

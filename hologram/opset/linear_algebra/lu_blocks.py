@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-from hologram.atlas.builder import Builder, Value, absolute, select
+from hologram.atlas.builder import Builder, Value
 from hologram.atlas.complex_parts import imag, real
+from hologram.atlas.functions import absolute, select
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, Program
 from hologram.foundation.dtypes import DType, i32, index

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from hologram.atlas.builder import Builder, Value, absolute, select
+from hologram.atlas.builder import Builder, Value
 from hologram.atlas.complex_parts import number, parts
+from hologram.atlas.functions import absolute, select
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, Program
 from hologram.foundation.dtypes import DType, i32

@@ -11,8 +11,9 @@ import math
 from collections.abc import Sequence
 from functools import lru_cache
 
-from hologram.atlas.builder import Builder, Value, select, sqrt
+from hologram.atlas.builder import Builder, Value
 from hologram.atlas.complex_parts import conjugate, pair, real
+from hologram.atlas.functions import select, sqrt
 from hologram.atlas.program import Access, Program
 from hologram.foundation.dtypes import DType, i32, index
 from hologram.machine.layout import Layout

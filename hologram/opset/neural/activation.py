@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from hologram.atlas import builder as atlas
-from hologram.atlas.builder import select
+from hologram.atlas import functions as atlas
+from hologram.atlas.functions import select
 from hologram.foundation.dtypes import INEXACT, NUMBERS, f32
 from hologram.opset.forms import types
 from hologram.opset.forms.accuracy import QUOTIENT

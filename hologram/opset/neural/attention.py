@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hologram.atlas.builder import reduce_add
+from hologram.atlas.functions import reduce_add
 from hologram.foundation.dtypes import FLOATS, DType, bool_
 from hologram.foundation.errors import GradientError
 from hologram.foundation.frozen import frozen

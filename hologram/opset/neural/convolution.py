@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from hologram.atlas.builder import Value, reduce_add, select
+from hologram.atlas.builder import Value
+from hologram.atlas.functions import reduce_add, select
 from hologram.foundation.dtypes import DType
 from hologram.foundation.errors import ShapeError, UnsupportedDType
 from hologram.machine.axes import whole

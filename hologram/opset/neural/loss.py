@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from hologram.atlas import builder as atlas
-from hologram.atlas.builder import Value, reduce_add, reduce_max, select
+from hologram.atlas import functions as atlas
+from hologram.atlas.builder import Value
+from hologram.atlas.functions import reduce_add, reduce_max, select
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType
 from hologram.foundation.errors import ShapeError, UnsupportedDType

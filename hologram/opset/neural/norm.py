@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from hologram.atlas import builder as atlas
-from hologram.atlas.builder import reduce_add, reduce_max
+from hologram.atlas import functions as atlas
+from hologram.atlas.functions import reduce_add, reduce_max
 from hologram.foundation.dtypes import DType
 from hologram.foundation.errors import ShapeError
 from hologram.machine.axes import integers, whole

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from hologram.atlas.builder import maximum, minimum, reduce_add, reduce_max, reduce_min, select
+from hologram.atlas.functions import maximum, minimum, reduce_add, reduce_max, reduce_min, select
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import FLOATS, NUMBERS, DType
 from hologram.foundation.errors import ShapeError

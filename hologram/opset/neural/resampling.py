@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from hologram.atlas.builder import reduce_add, select
+from hologram.atlas.functions import reduce_add, select
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import FLOATS, DType
 from hologram.foundation.errors import ShapeError, UnsupportedDType

@@ -7,7 +7,8 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from hologram.atlas.builder import Builder, Value, reduce_add, select
+from hologram.atlas.builder import Builder, Value
+from hologram.atlas.functions import reduce_add, select
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, BufferParameter, Instruction, Program
 from hologram.atlas.rewrite import Parameters, rewrite

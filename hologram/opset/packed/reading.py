@@ -6,7 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from hologram.atlas.builder import Builder, Value, select
+from hologram.atlas.builder import Builder, Value
+from hologram.atlas.functions import select
 from hologram.foundation.dtypes import f32, i32, index, u32
 from hologram.foundation.frozen import frozen
 from hologram.opset.packed.formats import UNIT, Format

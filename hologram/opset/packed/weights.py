@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hologram.atlas.builder import select
+from hologram.atlas.functions import select
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import f32
 from hologram.foundation.frozen import frozen

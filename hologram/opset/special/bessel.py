@@ -10,8 +10,9 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from hologram.atlas import builder as atlas
-from hologram.atlas.builder import Value, select
+from hologram.atlas import functions as atlas
+from hologram.atlas.builder import Value
+from hologram.atlas.functions import select
 from hologram.foundation import lazy
 from hologram.opset.forms import types
 from hologram.opset.forms.map import elementwise

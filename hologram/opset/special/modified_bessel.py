@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from hologram.atlas import builder as atlas
-from hologram.atlas.builder import Value, select
+from hologram.atlas import functions as atlas
+from hologram.atlas.builder import Value
+from hologram.atlas.functions import select
 from hologram.foundation import lazy
 from hologram.opset.forms import types
 from hologram.opset.forms.map import elementwise

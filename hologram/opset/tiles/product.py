@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hologram.atlas.builder import reduce_add
+from hologram.atlas.functions import reduce_add
 from hologram.atlas.program import Program
 from hologram.foundation.dtypes import NUMBERS, DType
 from hologram.foundation.errors import ShapeError

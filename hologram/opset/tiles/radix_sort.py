@@ -9,7 +9,8 @@ from __future__ import annotations
 from functools import lru_cache
 
 from hologram.atlas import complex_parts
-from hologram.atlas.builder import Builder, Value, select
+from hologram.atlas.builder import Builder, Value
+from hologram.atlas.functions import select
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, Program
 from hologram.foundation import dtypes

@@ -9,7 +9,8 @@ import math
 from collections.abc import Sequence
 from functools import lru_cache
 
-from hologram.atlas.builder import Builder, select
+from hologram.atlas.builder import Builder
+from hologram.atlas.functions import select
 from hologram.atlas.program import Access, Program
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType, f32, u32

@@ -12,7 +12,8 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from hologram.atlas import arithmetic
-from hologram.atlas.builder import Builder, Value, select
+from hologram.atlas.builder import Builder, Value
+from hologram.atlas.functions import select
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, Program
 from hologram.foundation import dtypes

@@ -14,7 +14,8 @@ import numpy as np
 import torch
 
 import hologram as hg
-from hologram.atlas.builder import Value, select
+from hologram.atlas.builder import Value
+from hologram.atlas.functions import select
 from hologram.foundation import dtypes
 from hologram.frontend.tensor import Tensor
 from hologram.machine.layout import Layout

@@ -8,7 +8,8 @@ import threading
 import numpy as np
 import pytest
 
-from hologram.atlas.builder import Builder, reduce_add
+from hologram.atlas.builder import Builder
+from hologram.atlas.functions import reduce_add
 from hologram.atlas.program import Access, Program
 from hologram.backends import webgpu
 from hologram.backends.webgpu.pipeline import Signature

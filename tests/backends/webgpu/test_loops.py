@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import hologram as hg
-from hologram.atlas.builder import Builder, Value, select
+from hologram.atlas.builder import Builder, Value
+from hologram.atlas.functions import select
 from hologram.atlas.program import Access, Program
 from hologram.foundation.dtypes import DType, i32, i64, index, u32
 from hologram.foundation.errors import HologramError

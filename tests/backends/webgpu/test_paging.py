@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hologram.atlas.builder import Builder, reduce_add
+from hologram.atlas.builder import Builder
+from hologram.atlas.functions import reduce_add
 from hologram.atlas.program import Access, Program
 from hologram.backends import webgpu
 from hologram.foundation.dtypes import f16, f32, i32, index, u8, u32

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hologram.atlas.builder import Builder, Value, maximum, minimum, select
+from hologram.atlas.builder import Builder, Value
 from hologram.atlas.evaluate import evaluate
+from hologram.atlas.functions import maximum, minimum, select
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, Program
 from hologram.compiler.analysis.ranges import (

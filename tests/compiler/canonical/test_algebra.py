@@ -9,21 +9,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from hologram.atlas.builder import (
-    Builder,
-    Value,
-    absolute,
-    floor,
-    fma,
-    mad,
-    maximum,
-    minimum,
-    power,
-    select,
-    sqrt,
-    trunc,
-)
+from hologram.atlas.builder import Builder, Value
 from hologram.atlas.evaluate import evaluate
+from hologram.atlas.functions import absolute, floor, fma, mad, maximum, minimum, power, select, sqrt, trunc
 from hologram.atlas.program import Access, Program
 from hologram.compiler.canonical.algebra import IEEE
 from hologram.compiler.canonical.fast_math import FAST

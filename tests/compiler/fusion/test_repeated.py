@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import hologram as hg
-from hologram.atlas.builder import Builder, power
+from hologram.atlas.builder import Builder
+from hologram.atlas.functions import power
 from hologram.atlas.program import Access, Program
 from hologram.compiler.fusion.repeated import LEAST, shared
 from hologram.foundation.dtypes import DType, f32, i32

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hologram.atlas import builder as atlas
 from hologram.atlas import complex_parts
-from hologram.atlas.builder import Builder, Value, select
+from hologram.atlas import functions as atlas
+from hologram.atlas.builder import Builder, Value
 from hologram.atlas.evaluate import evaluate
+from hologram.atlas.functions import select
 from hologram.atlas.opcodes import COMPLEX_FUNCTIONS, Opcode
 from hologram.atlas.program import Access, Program
 from hologram.atlas.text import format_program, parse_program

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hologram.atlas.builder import Builder, exp, reduce_add, reduce_max, reduce_min, select
+from hologram.atlas.builder import Builder
 from hologram.atlas.evaluate import evaluate
+from hologram.atlas.functions import exp, reduce_add, reduce_max, reduce_min, select
 from hologram.atlas.program import Access, Program
 from hologram.compiler.scheduling.split import split_rows
 from hologram.foundation.dtypes import DType, bool_, f16, f32, f64, i8, index, u32

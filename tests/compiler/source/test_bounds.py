@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hologram.atlas.builder import Builder, reduce_max
+from hologram.atlas.builder import Builder
 from hologram.atlas.evaluate import evaluate
+from hologram.atlas.functions import reduce_max
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, Program
 from hologram.backends.webgpu.wgsl.dialect import wgsl

@@ -9,7 +9,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hologram.atlas.builder import Builder, reduce_add, reduce_max, reduce_min, select
+from hologram.atlas.builder import Builder
+from hologram.atlas.functions import reduce_add, reduce_max, reduce_min, select
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, Program
 from hologram.backends.cuda.dialect import cuda

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from hologram.atlas import builder as atlas
+from hologram.atlas import functions as atlas
 from hologram.atlas.builder import Builder
 from hologram.atlas.program import Access, Program
 from hologram.backends.cuda import reference as usual

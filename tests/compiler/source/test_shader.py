@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hologram.atlas.builder import Builder, Value, maximum
+from hologram.atlas.builder import Builder, Value
+from hologram.atlas.functions import maximum
 from hologram.atlas.program import Access, Program
 from hologram.backends.webgpu.wgsl.dialect import wgsl
 from hologram.compiler.source import shader

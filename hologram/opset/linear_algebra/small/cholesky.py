@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
-from hologram.atlas.builder import Builder, Value, select, sqrt
+from hologram.atlas.builder import Builder, Value
 from hologram.atlas.complex_parts import conjugate, real
+from hologram.atlas.functions import select, sqrt
 from hologram.foundation.dtypes import DType, i32, index
 from hologram.opset.linear_algebra.small.matrix import (
     Built,

@@ -10,8 +10,9 @@ import math
 from collections.abc import Callable
 from functools import lru_cache
 
-from hologram.atlas.builder import Builder, Value, absolute, select, sqrt
+from hologram.atlas.builder import Builder, Value
 from hologram.atlas.complex_parts import conjugate, pair, polar, real
+from hologram.atlas.functions import absolute, select, sqrt
 from hologram.foundation.dtypes import DType, i32, index
 from hologram.opset.linear_algebra.small.matrix import (
     Built,

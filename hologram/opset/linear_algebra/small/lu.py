@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 
-from hologram.atlas.builder import Builder, Value, absolute, log, select
+from hologram.atlas.builder import Builder, Value
 from hologram.atlas.complex_parts import imag, number, parts, polar, real
+from hologram.atlas.functions import absolute, log, select
 from hologram.foundation.dtypes import DType, i32, index
 from hologram.opset.linear_algebra.small.matrix import (
     At,

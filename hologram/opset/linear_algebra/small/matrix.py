@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from hologram.atlas.builder import Builder, Value, absolute, select
+from hologram.atlas.builder import Builder, Value
 from hologram.atlas.complex_parts import imag, number, parts, plus, real
+from hologram.atlas.functions import absolute, select
 from hologram.atlas.program import Access, BufferParameter, Program
 from hologram.foundation.dtypes import DType, i32, index
 from hologram.foundation.frozen import frozen

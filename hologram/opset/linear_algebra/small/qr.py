@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from hologram.atlas.builder import Builder, Value, absolute, select, sqrt
+from hologram.atlas.builder import Builder, Value
 from hologram.atlas.complex_parts import conjugate, imag, pair, parts, real
+from hologram.atlas.functions import absolute, select, sqrt
 from hologram.foundation.dtypes import DType, index
 from hologram.opset.linear_algebra.small.matrix import (
     Built,

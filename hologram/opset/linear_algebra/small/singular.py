@@ -10,8 +10,9 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
-from hologram.atlas.builder import Builder, Value, select, sqrt
+from hologram.atlas.builder import Builder, Value
 from hologram.atlas.complex_parts import conjugate, polar
+from hologram.atlas.functions import select, sqrt
 from hologram.foundation.dtypes import DType, i32, index
 from hologram.opset.linear_algebra.small.jacobi import CUBES, ranked, rotation, swept, turned
 from hologram.opset.linear_algebra.small.matrix import (

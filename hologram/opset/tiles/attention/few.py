@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import lru_cache
 
-from hologram.atlas.builder import Builder, exp, maximum, reduce_add, reduce_max, select
+from hologram.atlas.builder import Builder
+from hologram.atlas.functions import exp, maximum, reduce_add, reduce_max, select
 from hologram.atlas.program import Access, Program
 from hologram.foundation.dtypes import DType, bf16, bool_, f16, f32, i8, i32, u32
 from hologram.foundation.frozen import frozen

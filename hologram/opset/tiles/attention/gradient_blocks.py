@@ -6,7 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
-from hologram.atlas.builder import Builder, reduce_add, tanh
+from hologram.atlas.builder import Builder
+from hologram.atlas.functions import reduce_add, tanh
 from hologram.atlas.program import Access, Program
 from hologram.foundation.dtypes import Number
 from hologram.machine.layout import Layout

@@ -6,7 +6,8 @@ import math
 from dataclasses import replace
 from functools import lru_cache
 
-from hologram.atlas.builder import Builder, select
+from hologram.atlas.builder import Builder
+from hologram.atlas.functions import select
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, Program
 from hologram.foundation.dtypes import f32

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from hologram.atlas import builder as atlas
-from hologram.atlas.builder import Builder, Value, reduce_add, reduce_max, select
+from hologram.atlas import functions as atlas
+from hologram.atlas.builder import Builder, Value
+from hologram.atlas.functions import reduce_add, reduce_max, select
 from hologram.atlas.program import Access, Program
 from hologram.foundation.dtypes import Number, i32
 from hologram.opset.forms.address import Address, Operand

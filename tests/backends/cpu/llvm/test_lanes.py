@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hologram.atlas.builder import Builder, Value, maximum, minimum, mulhi, power, select
+from hologram.atlas.builder import Builder, Value
+from hologram.atlas.functions import maximum, minimum, mulhi, power, select
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, Program
 from hologram.backends.cpu.device import thread_count

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from hologram.atlas import builder as atlas
+from hologram.atlas import functions as atlas
 from hologram.atlas.builder import Builder, Value
 from hologram.atlas.program import Access, Program
 from hologram.backends.cpu.kernel import ProgramKernel
