@@ -7,11 +7,11 @@ whether anything lies behind them, and the exponent of its last bit in units of 
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from functools import cache
 
 from hologram.atlas.opcodes import Opcode
+from hologram.backends.webgpu.wgsl.library import Library
 from hologram.compiler.dialect import Dialect, spell
 from hologram.foundation.dtypes import DType, bool_, f32
 
@@ -147,9 +147,8 @@ fn same_whole(x: f32, y: f32) -> bool {
     return pair.x == pair.y;
 }
 """
-_TEXTS = {text[3 : text.index("(")]: text for text in FUNCTIONS.strip().split("\n\n")}
-_CALLED = re.compile(rf"\b({'|'.join(_TEXTS)})\(")
-RESERVED = frozenset(_TEXTS)
+LIBRARY = Library(FUNCTIONS)
+RESERVED = LIBRARY.names
 
 _FLIPPED = "bitcast<f32>(bitcast<u32>({0}) ^ 0x80000000u)"
 OPERATORS = spell(
@@ -178,26 +177,12 @@ WEIGHT = 40
 CONVERSIONS = {(f32, bool_): "magnitude({0}) != 0u"}
 
 
-def functions(template: str) -> str:
-    """The functions that a template calls, each behind those that it calls itself."""
-    found: dict[str, None] = {}
-
-    def visit(text: str) -> None:
-        for name in _CALLED.findall(text):
-            if name not in found:
-                visit(_TEXTS[name].partition("{")[2])
-                found[name] = None
-
-    visit(template)
-    return "\n\n".join(_TEXTS[name] for name in found)
-
-
 @cache
 def _helpers(hidden: str) -> dict[tuple[object, DType], str]:
     """The functions behind each spelling; see Dialect.helpers."""
     templates: dict[tuple[object, DType], str] = dict(OPERATORS.items())
     templates |= {((O.CONVERT, a), b): text for (a, b), text in CONVERSIONS.items()}
-    texts = {key: functions(template) for key, template in templates.items()}
+    texts = {key: LIBRARY.called(template) for key, template in templates.items()}
     return {key: f"{hidden}\n\n{text}" if "hidden_f32" in text else text for key, text in texts.items()}
 
 

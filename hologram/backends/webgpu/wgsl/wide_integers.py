@@ -6,11 +6,11 @@ it in workgroup memory needs to know nothing. WGSL alone lacks these dtypes, so 
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from functools import cache
 
 from hologram.atlas.opcodes import Opcode
+from hologram.backends.webgpu.wgsl.library import Library
 from hologram.compiler.dialect import Dialect, spell
 from hologram.foundation.dtypes import DType, Number, bool_, f32, i32, i64, index, u32, u64
 
@@ -210,22 +210,7 @@ fn i64_of_f32(x: f32) -> vec2<u32> {
 }
 """
 
-_TEXTS = {text.partition("(")[0].removeprefix("fn "): text for text in FUNCTIONS.strip().split("\n\n")}
-_CALLED = re.compile(r"\b(" + "|".join(_TEXTS) + r")\(")
-
-
-def functions(template: str) -> str:
-    """The functions that a template calls, each behind those that it calls itself."""
-    found: dict[str, None] = {}
-
-    def visit(text: str) -> None:
-        for name in _CALLED.findall(text):
-            if name not in found:
-                visit(_TEXTS[name].partition("{")[2])
-                found[name] = None
-
-    visit(template)
-    return "\n\n".join(_TEXTS[name] for name in found)
+LIBRARY = Library(FUNCTIONS)
 
 
 def _operators() -> dict[tuple[Opcode, DType], str]:
@@ -266,7 +251,7 @@ _LOOP = "for (var {{name}} = {{start}}; less_{0}({{name}}, {{stop}}); {{name}} =
 OPERATORS = _operators()
 CONVERSIONS = _conversions()
 LOOPS = {d: _LOOP.format(d) for d in WIDE}
-RESERVED = frozenset(_TEXTS)
+RESERVED = LIBRARY.names
 
 
 @cache
@@ -275,7 +260,7 @@ def _helpers() -> dict[tuple[object, DType], str]:
     templates: dict[tuple[object, DType], str] = dict(OPERATORS.items())
     templates |= {("loop", d): text for d, text in LOOPS.items()}
     templates |= {((O.CONVERT, a), b): text for (a, b), text in CONVERSIONS.items()}
-    return {key: functions(template) for key, template in templates.items()}
+    return {key: LIBRARY.called(template) for key, template in templates.items()}
 
 
 def emulated(dialect: Dialect) -> Dialect:
