@@ -14,6 +14,7 @@ import pytest
 
 from hologram.compiled.machine_code import objects
 from hologram.compiled.machine_code.engine import Code, Engine, shared_engine
+from hologram.compiler.scheduling.interior import Interior
 from hologram.compiler.scheduling.loops import Variant
 from hologram.foundation import store
 
@@ -159,10 +160,16 @@ def test_what_changes_the_code_changes_the_text_of_a_variant() -> None:
         replace(plain, split=1),
         replace(plain, keep=True),
         replace(plain, early=True),
+        replace(plain, whole=True),
+        replace(plain, copied="out"),
+        replace(plain, parts=2),
+        replace(plain, inside=Interior(((1, 1),), ())),
+        replace(plain, inside=Interior(((1, 2),), ())),
+        replace(plain, inside=Interior(((1, 1),), ((3, 1),))),
     ]
     assert len({variant.text for variant in variants}) == len(variants)
     assert replace(plain, guarded=frozenset(accesses[::-1])).text == variants[6].text
-    assert len(vars(plain)) == 8, "a new field needs a variant above"
+    assert len(vars(plain)) == 12, "a new field needs a variant above"
 
 
 if __name__ == "__main__":

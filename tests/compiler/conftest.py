@@ -31,6 +31,7 @@ def limits() -> Limits:
         unified_memory=True,
         parallelism=2,
         software=True,
+        shortfalls=("loops",),
     )
 
 
