@@ -74,6 +74,7 @@ def talking(x: hg.Array[hg.f32], n: hg.Array[hg.u8], wide: hg.Array[hg.u32]):
             print(f"{i}: {k:03d} {x[i] * 2.0:.2f}", wide[i], x[i] > 2.0, sep="|")
     if i == 3:
         print(hg.vec2(x[i], 1.5), "last", 7)
+        print(x[i] + hg.f32(0.1), hg.vec2(x[i] + hg.f32(0.1)), f"{x[i] + hg.f32(0.1)} {'word'!r}")
 
 
 @hg.kernel(workgroup=(2, 2))
@@ -103,8 +104,9 @@ def test_prints_come_in_the_order_of_points(
         *found[2:5],
         "vec2(0.0, 1.5) last 7",
     ]
-    assert found[:6] == as_python[:6]
-    assert found[6:] == [
+    assert found[6] == "0.1 vec2(0.1, 0.1) 0.10000000149011612 'word'"
+    assert found[:7] == as_python[:7]
+    assert found[7:] == [
         f"{i} {j} {3 * i + j}" for i in range(3) for j in range(3)
     ]  # Python's go block by block
     assert sorted(found) == sorted(as_python)
