@@ -15,7 +15,7 @@ import hologram as hg
 @pytest.fixture(autouse=True)
 def checked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOLOGRAM_BOUNDS", "1")
-    for kernel in (blurred, scattered, tiles, talking, blocks, endless, rooted, grouped, shared_out):
+    for kernel in (blurred, scattered, tiles, parts, talking, blocks, endless, rooted, grouped, shared_out):
         kernel._launchers.clear()
 
 
@@ -63,6 +63,27 @@ def test_the_first_index_outside_is_told(executor: hg.Executor) -> None:
         scattered[4](executor.tensor(np.array([0, 1, -3, 2], np.int32)), executor.zeros(3))
     with pytest.raises(hg.BoundsError, match=r"hg.shared\(...\)\[\d, 2\] is outside"):
         tiles[3, 3](executor.zeros((3, 3)), 1)
+
+
+@hg.kernel
+def parts(at: hg.Array[hg.i32], out: hg.Array[hg.f32]):
+    i = hg.index()
+    v = hg.vec3(1.0, 2.0, 3.0)
+    m = hg.mat2(1.0, 2.0, 3.0, 4.0)
+    out[i] = v[at[i]]
+    v[at[i]] = 5.0
+    m[0, at[i] - 1] = 6.0
+    out[i] += v.z + m[at[i] - 1, 0]
+
+
+def test_parts_of_vectors_outside_are_told(executor: hg.Executor) -> None:
+    out = executor.zeros(2)
+    parts[2](executor.tensor(np.array([1, 2], np.int32)), out)
+    assert out.to_numpy().tolist() == [2 + 3 + 6, 3 + 5 + 3]
+    with pytest.raises(hg.BoundsError, match=r"v\[3\] is outside of the vector, at index \(1,\)"):
+        parts[2](executor.tensor(np.array([1, 3], np.int32)), out)
+    with pytest.raises(hg.BoundsError, match=r"\[-1\] is outside of the vector, at index \(0,\)"):
+        parts[2](executor.tensor(np.array([0, 1], np.int32)), out)
 
 
 @hg.kernel
