@@ -284,3 +284,28 @@ def test_what_is_only_read_is_left_alone_as_python() -> None:
     row = ex.tensor(np.arange(4, dtype=np.float32))
     twice.python[3](row[1:], row[:3])  # what is read lies over what is written
     assert row.to_numpy().tolist() == [0, 0, 2, 4]
+
+
+FACTOR = 2.0
+
+
+@hg.func
+def scaled(x):
+    return x * FACTOR
+
+
+def test_kernels_read_what_is_around_a_function_when_they_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    ex = hg.Executor(backend="cpu")
+    made = []
+    for factor in (3.0, 5.0):
+        monkeypatch.setitem(globals(), "FACTOR", factor)
+
+        @hg.kernel
+        def kernel(out: hg.Array[hg.f32]):
+            out[hg.index()] = scaled(1.0)
+
+        made.append(kernel)
+        for k, one in enumerate(made):  # the first keeps what it was made with
+            out = ex.zeros(2)
+            one[2](out)
+            assert out.to_numpy().tolist() == [(3.0, 5.0)[k]] * 2
