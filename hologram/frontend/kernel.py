@@ -388,13 +388,12 @@ class PythonLauncher(Launcher):
             if isinstance(given, np.ndarray):
                 kernel_arguments.check_host(who, parameter, given)
             if isinstance(given, View):
-                if given.key not in copies:
-                    copies[given.key] = np.array(cast(Any, x).to_numpy())
-                given = copies[given.key]
+                given = copies.setdefault(given.key, np.array(cast(Any, x).to_numpy()))
             held.append(given)
+        as_given = [x.tobytes() if isinstance(x, np.ndarray) else b"" for x in held]
         python_form.run(kernel.function, kernel.parameters, self.grid, kernel.workgroup, held)
-        for before, now in zip(arguments, held, strict=True):
-            if isinstance(before, (View, Buffer)):
+        for before, now, was in zip(arguments, held, as_given, strict=True):
+            if isinstance(before, (View, Buffer)) and now.tobytes() != was:  # an expanded view may be read
                 executor: Any = before.executor
                 whole = before if isinstance(before, View) else executor.as_tensor(before)
                 executor.copy(executor.tensor(now), whole)

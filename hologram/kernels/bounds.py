@@ -94,6 +94,11 @@ def of_index(array: str, axes: int, source: Source, node: ast.AST) -> Site:
     return Site(f"{array}[{{index}}] is outside of the array", axes, BoundsError, source, node)
 
 
+def of_part(vector: str, source: Source, node: ast.AST) -> Site:
+    """The site of an access to a part of a vector or matrix."""
+    return Site(f"{vector}[{{index}}] is outside of the vector", 1, BoundsError, source, node)
+
+
 def of_division(source: Source, node: ast.AST) -> Site:
     """The site of a division of integers."""
     return Site("an integer is divided by zero", 0, DivisionByZero, source, node)

@@ -13,7 +13,7 @@ from hologram.atlas.builder import Value
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType
 from hologram.kernels import calls, memory
-from hologram.kernels.bounds import Checks, of_division, of_index
+from hologram.kernels.bounds import Checks, of_division, of_index, of_part
 from hologram.kernels.logic import Logic
 from hologram.kernels.numbers import OPERATORS
 from hologram.kernels.source import words
@@ -259,6 +259,10 @@ class Expressions(Logic):
             raise self.refuse(
                 node.slice, f"a part of a tuple must be known when compiling, got {spelled(first)}"
             )
+        if self.checks is not None and not isinstance(first, Literal):
+            index, one = self._index_value(first), ast.unparse(node.value)
+            there = (index >= 0) & (index < self.b.constant(len(owner.items), dtypes.i32))
+            self.checks.held(there, [index], of_part(one, self.source, node))
         return first, pair[1]
 
     def _number_of(self, owner: Several, index: Literal, node: ast.Subscript) -> int:

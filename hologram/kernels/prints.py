@@ -9,7 +9,7 @@ A point's lines come in their order, and points in row-major order, as in the Py
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,8 @@ ROOM = 1 << 16  # words for what is printed at a call
 _CURSOR = WORDS  # where it is told how many of them are taken
 FIRST = WORDS + 1
 Compiler = Any  # Statements, which imports this
+_STR = ord("s")  # how `print` writes what is no f-string
+_CONVERSIONS: Mapping[int, Callable[[Any], Any]] = {_STR: str, ord("r"): repr, ord("a"): ascii}
 
 
 @frozen(eq=False)
@@ -90,7 +92,7 @@ def _constant(c: Compiler, keyword: ast.keyword) -> Any:
 def _pieces(c: Compiler, node: ast.expr) -> Iterator[tuple[str | Text, Value | None]]:
     """An argument's strings and numbers."""
     if not isinstance(node, ast.JoinedStr):
-        yield from _shown(c, c.expression(node), node)
+        yield from _shown(c, c.expression(node), node, conversion=_STR)
         return
     for part in node.values:
         if isinstance(part, ast.Constant):
@@ -111,12 +113,13 @@ def _shown(
     if isinstance(value, Number):
         yield Text(value.dtype, spec, conversion), value.value
     elif isinstance(value, (Literal, Static)):
-        yield format(value.number if isinstance(value, Literal) else value.value, spec), None
+        plain = value.number if isinstance(value, Literal) else value.value
+        yield format(_CONVERSIONS.get(conversion, _as_it_is)(plain), spec), None
     elif isinstance(value, Several):
         yield f"{'' if value.kind is tuple else value.kind.__name__}(", None
         for k, item in enumerate(value.items):
             yield ", " if k else "", None
-            yield from _shown(c, item, node)
+            yield from _shown(c, item, node, conversion=_STR)
         yield ")", None
     else:
         raise c.refuse(node, f"print takes numbers and strings, got {spelled(value)}")
@@ -164,6 +167,10 @@ def lines(words: np.ndarray, prints: Sequence[Print], rank: int) -> str:
     return text
 
 
+def _as_it_is(x: Any) -> Any:
+    return x
+
+
 def _line(one: Print, words: np.ndarray) -> str:
     found: list[str] = []
     for piece in one.pieces:
@@ -173,6 +180,6 @@ def _line(one: Print, words: np.ndarray) -> str:
         size = 2 if piece.dtype.bits == 64 else 1
         number = _number(piece.dtype, np.ascontiguousarray(words[:size]))
         words = words[size:]
-        shown = {115: str, 114: repr, 97: ascii}.get(piece.conversion, lambda x: x)(number)
+        shown = _CONVERSIONS.get(piece.conversion, _as_it_is)(number)
         found.append(format(shown, piece.spec))
     return "".join(found) + one.end

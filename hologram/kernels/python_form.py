@@ -7,7 +7,8 @@ own would compute something else: functions of numbers, and dtypes, which conver
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from dataclasses import is_dataclass
+from functools import cache, partial, wraps
 from types import CellType, FunctionType, ModuleType
 from typing import Any
 
@@ -48,8 +49,8 @@ class Checked:
         return self.array.size
 
     @property
-    def dtype(self) -> DType:
-        return dtypes.dtype(self.array.dtype)
+    def dtype(self) -> Cast:
+        return Cast(dtypes.dtype(self.array.dtype))
 
     def __len__(self) -> int:
         return len(self.array)
@@ -94,6 +95,11 @@ class Cast:
             if isinstance(x, int) and not isinstance(x, bool) and self.dtype.is_integer:
                 x = np.asarray(x % (1 << 64), np.uint64)  # of any size; it wraps
             return convert(self.dtype, np.asarray(x))[()]
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.dtype, name)  # `hg.i32.bits`
 
     def __eq__(self, other: object) -> bool:
         return (other.dtype if isinstance(other, Cast) else other) == self.dtype
@@ -180,10 +186,28 @@ def meaning(value: Any) -> Any:
         return _Words(value) if value.__name__ in ("hologram", "math", "numpy") else value
     if isinstance(value, DType):
         return Cast(value)
+    if isinstance(value, type) and is_dataclass(value):
+        return _as_kernels_have_it(value)
     known = functions.named().get(id(value))
     if known is not None:
         return _FAMILIES[known[0]](known[1], value)
     return _where if any(value is f for f in functions.CHOICES) else value
+
+
+@cache
+def _as_kernels_have_it(kind: type) -> type:
+    """A dataclass whose methods are in their Python form too, like functions under `hg.func`."""
+    methods = {name: f for one in reversed(kind.__mro__) for name, f in vars(one).items()}
+    plain = {name: f for name, f in methods.items() if type(f) is FunctionType and name[:2] != "__"}
+    return type(kind.__name__, (kind,), {name: _method(f) for name, f in plain.items()})
+
+
+def _method(function: FunctionType) -> Callable[..., Any]:
+    @wraps(function)
+    def call(*arguments: Any, **named: Any) -> Any:
+        return (function if running.rebound is None else running.rebound(function))(*arguments, **named)
+
+    return call
 
 
 def _float(opcode: Opcode, function: Any) -> Callable[[Any], Any]:

@@ -6,6 +6,7 @@ import ast
 import inspect
 import types
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from hologram.atlas.builder import Value
@@ -18,7 +19,7 @@ from hologram.kernels.expressions import Expressions
 from hologram.kernels.grid import Grid
 from hologram.kernels.loops import Loops
 from hologram.kernels.scope import EXIT, RESULT, Located
-from hologram.kernels.source import Source, read, words
+from hologram.kernels.source import Source, names_of, read, words
 from hologram.kernels.values import Array, Literal, Number, Several, Static, spelled
 
 
@@ -30,6 +31,7 @@ class Statements(Loops, Expressions):
         self.grid = grid
         self.env[EXIT] = Literal(NONE)
         self.stack: list[types.FunctionType] = []
+        self.sources: dict[types.FunctionType, Source] = {}  # of functions that are called
         self.path: tuple[int, ...] = ()  # the calls around what is written
         self.arrays: dict[Any, Array] = {}  # made by hg.local and hg.shared, by their calls
         self.local_bytes = 0  # of those of hg.local
@@ -182,7 +184,10 @@ class Statements(Loops, Expressions):
         if function in self.stack:
             names = " calls ".join(f.__name__ for f in (*self.stack[1:], function))
             raise self.refuse(node, f"a kernel has no recursion: {names}")
-        source, outer = read(function), (self.source, self.env, self.local_names)
+        source = self.sources.get(function)
+        if source is None:  # what is around it is this kernel's from now on, and another's when that is made
+            source = self.sources[function] = replace(read(function), names=names_of(function))
+        outer = self.source, self.env, self.local_names
         self.path = (*self.path, id(node))
         self.enter(source, values, function)
         self.path = self.path[:-1]

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 
@@ -218,3 +220,92 @@ def far_apart(out: hg.Array[hg.i32], first: hg.i32, last: hg.i32):
 def test_ranges_from_end_to_end(executor: hg.Executor) -> None:
     top = np.iinfo(np.int32).max
     same(far_apart, executor, 2, np.zeros(2, np.int32), -top, top)
+
+
+@dataclass
+class Falling:
+    height: float
+    speed: float
+
+    def after(self, dt):
+        self.speed = self.speed + hg.f32(9.81) * dt
+        self.height = self.height - self.speed * dt
+        return self
+
+    def seconds(self):
+        return hg.i32(hg.sqrt(2.0 * self.height / hg.f32(9.81)))
+
+
+@hg.kernel
+def falling(x: hg.Array[hg.f32], out: hg.Array[hg.f32, 2]):
+    i = hg.index()
+    ball = Falling(x[i], hg.f32(1.0))
+    later = ball.after(hg.f32(0.5))
+    out[i, 0] = later.height
+    out[i, 1] = ball.height
+    out[i, 2] = ball.seconds()
+
+
+def test_methods_of_dataclasses_are_in_their_python_form(executor: hg.Executor) -> None:
+    x = np.array([20.0, 45.0, 3.0], np.float32)
+    _, out = same(falling, executor, 3, x, np.zeros((3, 3), np.float32))
+    assert out[:, 1].tolist() == x.tolist()
+    assert out[:, 2].tolist() == [2, 3, 0]
+
+
+WIDE = hg.i32
+
+
+@hg.kernel
+def of_dtypes(x: hg.Array[hg.f16], out: hg.Array[hg.i32, 2]):
+    i = hg.index()
+    own = hg.local(2, x.dtype)
+    own[0] = x[i]
+    out[i, 0] = hg.i32(own[0] + x.dtype(3))
+    out[i, 1] = (i - 1) >> (WIDE.bits - 1)
+
+
+def test_dtypes_have_what_they_have_in_a_kernel(executor: hg.Executor) -> None:
+    _, out = same(of_dtypes, executor, 2, np.array([1, 2], np.float16), np.zeros((2, 2), np.int32))
+    assert out.tolist() == [[4, -1], [5, 0]]
+
+
+@hg.kernel
+def twice(out: hg.Array[hg.f32], x: hg.Array[hg.f32]):
+    i = hg.index()
+    out[i] = x[i] * 2.0
+
+
+def test_what_is_only_read_is_left_alone_as_python() -> None:
+    ex = hg.Executor(backend="cpu")
+    out = ex.zeros(3)
+    twice.python[3](out, hg.broadcast_to(ex.tensor(np.ones(1, np.float32)), (3,)))
+    assert out.to_numpy().tolist() == [2, 2, 2]
+    row = ex.tensor(np.arange(4, dtype=np.float32))
+    twice.python[3](row[1:], row[:3])  # what is read lies over what is written
+    assert row.to_numpy().tolist() == [0, 0, 2, 4]
+
+
+FACTOR = 2.0
+
+
+@hg.func
+def scaled(x):
+    return x * FACTOR
+
+
+def test_kernels_read_what_is_around_a_function_when_they_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    ex = hg.Executor(backend="cpu")
+    made = []
+    for factor in (3.0, 5.0):
+        monkeypatch.setitem(globals(), "FACTOR", factor)
+
+        @hg.kernel
+        def kernel(out: hg.Array[hg.f32]):
+            out[hg.index()] = scaled(1.0)
+
+        made.append(kernel)
+        for k, one in enumerate(made):  # the first keeps what it was made with
+            out = ex.zeros(2)
+            one[2](out)
+            assert out.to_numpy().tolist() == [(3.0, 5.0)[k]] * 2

@@ -15,7 +15,7 @@ import hologram as hg
 @pytest.fixture(autouse=True)
 def checked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOLOGRAM_BOUNDS", "1")
-    for kernel in (blurred, scattered, tiles, talking, blocks, endless, rooted, grouped, shared_out):
+    for kernel in (blurred, scattered, tiles, parts, talking, blocks, endless, rooted, grouped, shared_out):
         kernel._launchers.clear()
 
 
@@ -66,6 +66,27 @@ def test_the_first_index_outside_is_told(executor: hg.Executor) -> None:
 
 
 @hg.kernel
+def parts(at: hg.Array[hg.i32], out: hg.Array[hg.f32]):
+    i = hg.index()
+    v = hg.vec3(1.0, 2.0, 3.0)
+    m = hg.mat2(1.0, 2.0, 3.0, 4.0)
+    out[i] = v[at[i]]
+    v[at[i]] = 5.0
+    m[0, at[i] - 1] = 6.0
+    out[i] += v.z + m[at[i] - 1, 0]
+
+
+def test_parts_of_vectors_outside_are_told(executor: hg.Executor) -> None:
+    out = executor.zeros(2)
+    parts[2](executor.tensor(np.array([1, 2], np.int32)), out)
+    assert out.to_numpy().tolist() == [2 + 3 + 6, 3 + 5 + 3]
+    with pytest.raises(hg.BoundsError, match=r"v\[3\] is outside of the vector, at index \(1,\)"):
+        parts[2](executor.tensor(np.array([1, 3], np.int32)), out)
+    with pytest.raises(hg.BoundsError, match=r"\[-1\] is outside of the vector, at index \(0,\)"):
+        parts[2](executor.tensor(np.array([0, 1], np.int32)), out)
+
+
+@hg.kernel
 def talking(x: hg.Array[hg.f32], n: hg.Array[hg.u8], wide: hg.Array[hg.u32]):
     i = hg.index()
     if x[i] > 0.5:
@@ -74,6 +95,7 @@ def talking(x: hg.Array[hg.f32], n: hg.Array[hg.u8], wide: hg.Array[hg.u32]):
             print(f"{i}: {k:03d} {x[i] * 2.0:.2f}", wide[i], x[i] > 2.0, sep="|")
     if i == 3:
         print(hg.vec2(x[i], 1.5), "last", 7)
+        print(x[i] + hg.f32(0.1), hg.vec2(x[i] + hg.f32(0.1)), f"{x[i] + hg.f32(0.1)} {'word'!r}")
 
 
 @hg.kernel(workgroup=(2, 2))
@@ -103,8 +125,9 @@ def test_prints_come_in_the_order_of_points(
         *found[2:5],
         "vec2(0.0, 1.5) last 7",
     ]
-    assert found[:6] == as_python[:6]
-    assert found[6:] == [
+    assert found[6] == "0.1 vec2(0.1, 0.1) 0.10000000149011612 'word'"
+    assert found[:7] == as_python[:7]
+    assert found[7:] == [
         f"{i} {j} {3 * i + j}" for i in range(3) for j in range(3)
     ]  # Python's go block by block
     assert sorted(found) == sorted(as_python)
