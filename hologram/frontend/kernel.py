@@ -133,6 +133,9 @@ class Kernel:
             "call stands under @hg.func"
         )
 
+    def __reduce__(self) -> str:
+        return self.function.__qualname__  # by its name, as functions are
+
     def __repr__(self) -> str:
         return f"<kernel {self.name}>"
 
@@ -380,13 +383,11 @@ class PythonLauncher(Launcher):
         copies: dict[Any, np.ndarray] = {}  # one of the same elements
         for (label, parameter), x in zip(kernel.parameters.items(), arguments, strict=True):
             who = f"{kernel.name}, {label}"
-            given = (
-                x
-                if isinstance(x, np.ndarray)
-                else kernel_arguments.checked_argument(getattr(x, "executor", None), who, parameter, x)
-            )
-            if isinstance(given, np.ndarray):
-                kernel_arguments.check_host(who, parameter, given)
+            given = x
+            if isinstance(x, np.ndarray):
+                kernel_arguments.check_host(who, parameter, x)
+            else:
+                given = kernel_arguments.checked_argument(getattr(x, "executor", None), who, parameter, x)
             if isinstance(given, View):
                 given = copies.setdefault(given.key, np.array(cast(Any, x).to_numpy()))
             held.append(given)

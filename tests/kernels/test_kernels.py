@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import pickle
 from typing import Any
 
 import numpy as np
@@ -44,6 +46,11 @@ def test_heat(executor: hg.Executor, shape: tuple[int, int]) -> None:
     beside = np.zeros(shape, np.float32)
     heat.python[shape](u, beside, 0.1)
     assert np.allclose(beside, want, rtol=1e-6, atol=1e-6)
+
+
+def test_kernels_are_pickled_by_name() -> None:
+    assert pickle.loads(pickle.dumps(heat)) is heat
+    assert copy.deepcopy({"step": heat})["step"] is heat
 
 
 def test_numbers_change_without_a_new_launch(executor: hg.Executor) -> None:
