@@ -13,9 +13,8 @@ import hologram_autoload
 from hologram_torch.door import door
 from hologram_torch.loading import NAME, is_it, whole
 
-TAKEN = (
-    hologram_autoload.theirs()
-)  # PyTorch's own accelerator makes way for an import of ours: its C++ knows one
+# PyTorch's own accelerator makes way for an import of ours: its C++ knows one.
+TAKEN = hologram_autoload.theirs()
 
 
 @cache
