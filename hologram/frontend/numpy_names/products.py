@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hologram.foundation.errors import ShapeError
+from hologram.frontend.inside import Inside
 from hologram.frontend.linear_algebra import products
 from hologram.frontend.numpy_names.operands import beside
 from hologram.frontend.numpy_names.shapes import ravel
@@ -12,6 +13,7 @@ from hologram.frontend.tensor import Tensor
 from hologram.machine.axes import broadcast
 from hologram.opset import arrange, contraction, logic, matmul
 from hologram.opset.complex_numbers import conjugated
+from hologram.runtime.memory.view import overlaps
 
 
 def outer(a: Any, b: Any) -> Tensor:
@@ -107,3 +109,16 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> bool:
     if equal_nan:
         same = logic.logical_or(same, logic.logical_and(logic.not_equal(x, x), logic.not_equal(y, y)))
     return bool(same.all().item())
+
+
+def may_share_memory(a: Tensor, b: Tensor, max_work: int | None = None) -> bool:
+    """Whether the ranges of memory that two tensors lie in meet, or in a trace, whether both are views of one tensor.
+
+    `max_work` is NumPy's, and means nothing here.
+    """
+    for x in (a, b):
+        if not isinstance(x, Tensor):
+            raise TypeError(f"may_share_memory: both must be tensors, got {type(x).__name__}")
+    if isinstance(a, Inside) or isinstance(b, Inside):
+        return a.buffer is b.buffer
+    return a.executor is b.executor and overlaps(a, b)
