@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hologram.foundation.errors import ShapeError
+from hologram.frontend.array_api.creation import asarray
 from hologram.frontend.inside import Inside
 from hologram.frontend.linear_algebra import products
 from hologram.frontend.numpy_names.operands import beside
@@ -111,14 +112,16 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> bool:
     return bool(same.all().item())
 
 
-def may_share_memory(a: Tensor, b: Tensor, max_work: int | None = None) -> bool:
-    """Whether the ranges of memory that two tensors lie in meet, or in a trace, whether both are views of one tensor.
+def may_share_memory(a: Any, b: Any, max_work: int | None = None) -> bool:
+    """Whether the ranges of memory that two arrays lie in meet, or in a trace, whether both are views of one tensor.
 
     `max_work` is NumPy's, and means nothing here.
     """
-    for x in (a, b):
-        if not isinstance(x, Tensor):
-            raise TypeError(f"may_share_memory: both must be tensors, got {type(x).__name__}")
     if isinstance(a, Inside) or isinstance(b, Inside):
-        return a.buffer is b.buffer
-    return a.executor is b.executor and overlaps(a, b)
+        return isinstance(a, Tensor) and isinstance(b, Tensor) and a.buffer is b.buffer
+    executor = next((x.executor for x in (a, b) if isinstance(x, Tensor)), None)
+    try:
+        x, y = (asarray(x, device=None if isinstance(x, Tensor) else executor, copy=False) for x in (a, b))
+    except ValueError:  # the device reads no memory of the host
+        return False
+    return x.executor is y.executor and overlaps(x, y)

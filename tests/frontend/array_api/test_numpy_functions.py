@@ -128,8 +128,12 @@ def test_memory_that_is_shared(executor: hg.Executor) -> None:
     told = []
     hg.jit(lambda y: told.append((hg.may_share_memory(y, y[1:]), hg.may_share_memory(y, y + 1))) or y)(x)
     assert told == [(True, False)]
-    with pytest.raises(TypeError, match="may_share_memory: both must be tensors, got ndarray"):
-        hg.may_share_memory(x, np.ones(3))
+    array = np.ones(64, np.float32)
+    assert not np.may_share_memory(x, array)
+    if executor.backend == "cpu":
+        mine = hg.asarray(array, device=executor, copy=False)
+        assert np.may_share_memory(array[5:], mine)
+        assert not hg.may_share_memory(mine[:5], array[5:])
 
 
 def test_facts_are_told_without_the_elements(executor: hg.Executor) -> None:

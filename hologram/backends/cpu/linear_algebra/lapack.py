@@ -229,17 +229,34 @@ def qr(x: Array, q: Array, r: Array, complete: bool) -> None:
 
 
 def eigh(x: Array, values: Array, vectors: Array, info: Array, upper: bool) -> None:
+    x, bad = _finite(x, upper)
     if _alone(x):
         _one_by_one("eigh", [x], [values, vectors], info, upper=upper)
     else:
         _each(lambda a: tuple(np.linalg.eigh(a, UPLO="U" if upper else "L")), [x], [values, vectors], info)
+    info[bad], values[bad], vectors[bad] = 1, np.nan, np.nan
 
 
 def eigvalsh(x: Array, values: Array, info: Array, upper: bool) -> None:
+    x, bad = _finite(x, upper)
     if _alone(x):
         _one_by_one("eigvalsh", [x], [values], info, upper=upper)
     else:
         _each(lambda a: np.linalg.eigvalsh(a, UPLO="U" if upper else "L"), [x], [values], info)
+    info[bad], values[bad] = 1, np.nan
+
+
+def _finite(x: Array, upper: bool) -> tuple[Array, Array]:
+    """x with zeros for the matrices whose triangle is not finite, and their numbers.
+
+    Of those LAPACK, and NumPy with it, has an error, NaN, or finite eigenvalues that are none, as the size is.
+    """
+    if np.isfinite(x).all():
+        return x, np.empty(0, np.intp)
+    bad = np.flatnonzero(~np.isfinite(np.triu(x) if upper else np.tril(x)).all((1, 2)))
+    held = x.copy()
+    held[bad] = 0
+    return held, bad
 
 
 def svd(x: Array, u: Array, s: Array, vh: Array, info: Array, full: bool) -> None:
