@@ -35,10 +35,9 @@ def _one_by_one(
 ) -> None:
     """SciPy's function for each matrix of a stack."""
     function = getattr(one_by_one, name)
+    arrays = (*operands, *results)
     for k in range(len(operands[0])):
-        code = function(
-            *[x[k] for x in operands], *[r[k] if r.ndim > 1 else r[k, ...] for r in results], **flags
-        )
+        code = function(*[x[k, ...] for x in arrays], **flags)
         if info is not None:
             info[k] = code
             if code:
