@@ -1,4 +1,4 @@
-"""The programs of examples/loops beside JAX, which runs the same files: first calls, and those behind them.
+"""The programs of examples/loops and examples/transforms beside JAX, which runs the same files: first calls and others.
 
 A file is read with JAX's functions under the names of hologram's. Everyone runs in processes of its own; a first call
 traces and compiles, with an empty cache.
@@ -15,7 +15,7 @@ from hologram.benchmark.start import fresh
 from hologram.benchmark.suites import Goal, Result, Suite, result
 from hologram.benchmark.timing import NoTime, Pace
 
-FOLDER = Path(__file__).parents[2] / "examples" / "loops"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 # The file, the function, and how large its inputs are.
 WORKS = {
     "edit_distance": ("distances", 128),
@@ -26,6 +26,9 @@ WORKS = {
     "adaptive_ode": ("solved", 1000),
     "ctc_loss": ("loss_and_slope", 150),
     "viterbi": ("likeliest", 200),
+    "many_models": ("slopes", 1000),
+    "per_example": ("lengths", 256),
+    "rosenbrock": ("curvature", 256),
 }
 GOAL = Goal(ratio=1.5)
 CALLS = 20
@@ -87,7 +90,7 @@ def own_rows(backend: str, pace: Pace) -> Iterator[Result]:
                             PROGRAM,
                             who,
                             backend,
-                            str(FOLDER / f"{row}.py"),
+                            str(next(EXAMPLES.glob(f"*/{row}.py"))),
                             name,
                             str(size),
                             str(CALLS),

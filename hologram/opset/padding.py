@@ -24,7 +24,8 @@ from hologram.opset.indexing import scatter_add
 MODES = ("constant", "edge", "reflect", "symmetric", "wrap")
 
 
-def _widths(ndim: int, padding: Any) -> tuple[tuple[int, int], ...]:
+def widths_of(ndim: int, padding: Any) -> tuple[tuple[int, int], ...]:
+    """The elements before and after each axis, however `padding` says it."""
     given: Any = (padding, padding) if isinstance(padding, int) else padding
     if isinstance(given, (tuple, list)) and len(given) == 2 and all(isinstance(n, int) for n in given):
         given = (given,) * ndim  # as NumPy: the same for every axis
@@ -40,7 +41,7 @@ def _padded_shape(x, *, padding, value, mode):
         raise ValueError(f"pad: mode must be one of {', '.join(MODES)}, got {mode!r}")
     if not x.ndim:
         raise ShapeError("pad: a tensor with an axis is needed, got shape ()")
-    widths = _widths(x.ndim, padding)
+    widths = widths_of(x.ndim, padding)
     if mode != "constant" and any(sum(w) and not n for n, w in zip(x.shape, widths, strict=True)):
         raise ShapeError(
             f"pad: an axis without elements can be padded by a constant only, got shape {x.shape}"
@@ -49,7 +50,7 @@ def _padded_shape(x, *, padding, value, mode):
 
 
 def _unpadded(cotangent, inputs, padding, mode):
-    for axis, (before, after) in enumerate(_widths(inputs[0].ndim, padding)):
+    for axis, (before, after) in enumerate(widths_of(inputs[0].ndim, padding)):
         n = inputs[0].shape[axis]
         if mode == "constant":
             cotangent = cotangent.narrow(axis, before, n)
@@ -105,7 +106,7 @@ def pad(at, x, *, padding, value: float = 0.0, mode="constant"):
     ("reflect"), mirrored with it ("symmetric"), or from its other end ("wrap").
     """
     inside, source = [], []
-    for axis, (coordinate, (before, after)) in enumerate(zip(at, _widths(len(at), padding), strict=True)):
+    for axis, (coordinate, (before, after)) in enumerate(zip(at, widths_of(len(at), padding), strict=True)):
         if mode != "constant":
             copied = before or after
             source.append(_copied(coordinate, before, x.extent(axis), mode) if copied else coordinate)

@@ -11,6 +11,7 @@ from hologram.frontend.tensor import Tensor
 from hologram.machine.layout import Layout
 from hologram.machine.merging import collapse
 from hologram.opset.movement import concat
+from hologram.opset.padding import pad
 from hologram.opset.reduce import sum_
 
 
@@ -80,6 +81,11 @@ class Cotangent:
 
     def _side_by_side(self, axis: int, pieces: Sequence[tuple[int, int, Tensor]]) -> Tensor:
         before, after = self.layout.shape[:axis], self.layout.shape[axis + 1 :]
+        if len(pieces) == 1:
+            ((start, end, tensor),) = pieces
+            around = [(0, 0)] * self.layout.ndim
+            around[axis] = (start, self.layout.shape[axis] - end)
+            return pad(tensor.reshape(*before, end - start, *after), padding=tuple(around))
         zero = tensors.full(pieces[0][2].executor, (), 0, self.layout.dtype)
         parts, at = [], 0
         for start, end, tensor in pieces:

@@ -13,6 +13,7 @@ from hologram.frontend.tensor import Tensor
 from hologram.machine.layout import Layout
 from hologram.opset import indexing
 from hologram.opset.forms.operation import Operation
+from hologram.opset.padding import widths_of
 from hologram.runtime.engine import Engine
 
 
@@ -183,6 +184,11 @@ def _concat(case: Case) -> Any:
     return case.apply([case.repeated(k) for k in range(len(case.operands))], axis=axis)
 
 
+def _pad(case: Case) -> Any:
+    widths = widths_of(case.ndim(0), case.attributes["padding"])
+    return case.apply([case.repeated(0)], padding=((0, 0), *widths))
+
+
 def _behind(case: Case) -> Any:
     """An operation along the last axes, whatever is ahead of them."""
     return _checked(case, [case.repeated(k) for k in range(len(case.operands))], {})
@@ -237,6 +243,7 @@ RULES: Mapping[str, Applied] = {
     "argmin": _flat,
     "argmax": _flat,
     "overwrite": _overwrite,
+    "pad": _pad,
     **dict.fromkeys(("tril", "triu"), _behind),
     **dict.fromkeys(("transform", "chirp_transform", "real_transform", "real_inverse"), _with_tables),
     **dict.fromkeys(("conv1d", "conv2d"), _convolution),
