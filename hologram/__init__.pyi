@@ -84,7 +84,7 @@ from hologram.frontend.numpy_names.padding import pad as pad
 from hologram.frontend.numpy_names.positions import (
     argpartition as argpartition, choose as choose, compress as compress, diag_indices as diag_indices,
     extract as extract, fromfunction as fromfunction, indices as indices, ix_ as ix_, lexsort as lexsort, partition as partition,
-    put_along_axis as put_along_axis, ravel_multi_index as ravel_multi_index, select as select,
+    piecewise as piecewise, put_along_axis as put_along_axis, ravel_multi_index as ravel_multi_index, select as select,
     tril_indices as tril_indices, triu_indices as triu_indices, unravel_index as unravel_index,
 )
 from hologram.frontend.numpy_names.products import (

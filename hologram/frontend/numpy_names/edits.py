@@ -137,6 +137,8 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Tensor:
         raise ShapeError(f"vander: a vector is needed, got shape {v.shape}")
     count = v.size if N is None else N
     v = v.astype("i64") if v.dtype.kind == "bool" else v
+    if not count:
+        return v.executor.empty((v.size, 0), v.dtype)
     columns = [v * 0 + 1]
     for _ in fixed_range(1, count):
         columns.append(columns[-1] * v)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from hologram.foundation import dtypes
 from hologram.foundation.errors import UnsupportedDType
 from hologram.foundation.sizes import fixed_range
 from hologram.frontend.array_api.creation import asarray
@@ -94,7 +95,13 @@ def ldexp(x1: Any, x2: Any) -> Tensor:
     if not n.dtype.is_integer:
         raise UnsupportedDType(f"ldexp: integer exponents are needed, got {n.dtype}")
     x = floating(x, "ldexp")
-    for share in (n // 2, n - n // 2):  # each in the range of a float where the result is
+    high = math.frexp(x.dtype.largest)[1] - 1
+    n = logic.where(n > 4 * high, 4 * high, n) if n.dtype == dtypes.u64 else n
+    rest, shares = n.astype(dtypes.i64), []
+    for _ in fixed_range(3):  # each a power of two that is a float: infinity times 0 is none
+        shares.append(arithmetic.clip(rest, 1 - high, high))
+        rest = rest - shares[-1]
+    for share in reversed(shares):  # the largest last, so that what is denormal is rounded once
         x = x * arithmetic.exp2(share.astype(x.dtype))
     return x
 

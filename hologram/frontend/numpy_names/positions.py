@@ -16,7 +16,7 @@ from hologram.frontend.indexing import flat_nonzero
 from hologram.frontend.numpy_names.operands import beside
 from hologram.frontend.tensor import Tensor
 from hologram.machine.axes import broadcast, integers, normalize_axis
-from hologram.opset import creation, indexing, logic, movement, sort
+from hologram.opset import creation, indexing, logic, math, movement, sort
 
 
 def fromfunction(
@@ -89,11 +89,30 @@ def unravel_index(indices: Any, shape: Sequence[int]) -> tuple[Tensor, ...]:
     return tuple(reversed(places))
 
 
-def ravel_multi_index(multi_index: Any, dims: Sequence[int]) -> Tensor:
-    """Positions (i64), counted flat in row-major order, of coordinates: a sequence or a tensor of one for each axis."""
+def _within(who: str, x: Tensor, size: int, mode: str) -> Tensor:
+    """Positions from 0 to size - 1: others go around (`wrap`), to the nearest end (`clip`), or stay (`raise`).
+
+    No device raises: it would have to be waited for.
+    """
+    if mode not in ("raise", "wrap", "clip"):
+        raise ValueError(f"{who}: mode must be 'raise', 'wrap' or 'clip', got {mode!r}")
+    if mode == "wrap":
+        return x % size
+    return math.clip(x, 0, size - 1) if mode == "clip" else x
+
+
+def ravel_multi_index(multi_index: Any, dims: Sequence[int], mode: Any = "raise") -> Tensor:
+    """Positions (i64), counted flat in row-major order, of coordinates: a sequence or a tensor of one for each axis.
+
+    `mode`, of all axes or of each, says what coordinates out of range are: "wrap", "clip", or nothing ("raise"), and
+    then they are not looked at.
+    """
+    sizes = integers(tuple(dims), "ravel_multi_index: a size")
+    modes = (mode,) * len(sizes) if isinstance(mode, str) else tuple(mode)
     place: Any = 0
-    for size, coordinate in zip(integers(tuple(dims), "ravel_multi_index: a size"), multi_index, strict=True):
-        place = place * size + asarray(coordinate).astype(dtypes.i64)
+    for size, coordinate, each in zip(sizes, multi_index, modes, strict=True):
+        at = asarray(coordinate).astype(dtypes.i64)
+        place = place * size + _within("ravel_multi_index", at, size, each)
     return place
 
 
@@ -161,15 +180,39 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     return found
 
 
-def choose(a: Any, choices: Any) -> Tensor:
-    """From the choice whose number stands at the place; numbers outside are those of the nearest end."""
-    at = asarray(a)
+def choose(a: Any, choices: Any, mode: str = "raise") -> Tensor:
+    """From the choice whose number stands at the place; numbers outside are those of the nearest end.
+
+    With the mode "wrap" they go around; "clip" and "raise" are the same: nobody waits to look at them.
+    """
     parts = beside(*choices)
+    at = _within("choose", asarray(a), len(parts), mode)
     found = parts[-1]
     for k in reversed(fixed_range(len(parts) - 1)):
         found = logic.where(logic.less_equal(at, k), parts[k], found)
     shape = broadcast([at.shape, *(part.shape for part in parts)], "choose")
     return found.expand(shape)
+
+
+def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Tensor:
+    """Of each element what the function, or number, of the last condition that holds gives; else the one more, or 0.
+
+    Functions see all of x, where NumPy's see the elements that they are for.
+    """
+    made = asarray(x)
+    several = isinstance(condlist, (list, tuple)) or getattr(condlist, "ndim", 0) > made.ndim
+    conditions = [asarray(c) for c in (condlist if several else [condlist])]
+    count = len(conditions)
+    if len(funclist) not in (count, count + 1):
+        raise ValueError(
+            f"piecewise: a function for each of {count} conditions, or one more, is needed, got {len(funclist)}"
+        )
+    *_, found = [0, *funclist[count:]]
+    values = [f(made, *args, **kw) if callable(f) else f for f in (found, *funclist[:count])]
+    result: Any = values[0]
+    for condition, value in zip(conditions, values[1:], strict=True):
+        result = logic.where(condition, value, result)
+    return asarray(result).astype(made.dtype, copy=False)
 
 
 def put_along_axis(arr: Tensor, indices: Any, values: Any, axis: int | None) -> None:

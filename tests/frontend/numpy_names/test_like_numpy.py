@@ -217,6 +217,8 @@ CALLS = [
     ("float_power", (np.array([2, 4], np.int32), -1)),
     ("ldexp", (FLAT, np.arange(40, dtype=np.int32) - 20)),
     ("ldexp", (np.array([1e-38], np.float32), np.array([250], np.int32))),
+    ("ldexp", (np.array([0, 1, -1e-44, np.inf], np.float32), np.array([60000, 400, 277, -9], np.int32))),
+    ("ldexp", (np.array([0.0015, 1.5, 3e38, 7e-42], np.float32), np.array([-135, -149, -270, -2], np.int32))),
     ("polyval", (FLAT[:4], TABLE)),
     ("vecmat", (CUBE[0, 0, :3], CUBE)),
     ("matvec", (CUBE, CUBE[0, 0])),
@@ -232,6 +234,11 @@ CALLS = [
     ("extract", (TABLE > 0, TABLE)),
     ("select", ([TABLE > 1, TABLE > 0], [TABLE, -TABLE])),
     ("choose", (np.array([0, 1, 0]), [GRID, -GRID])),
+    ("choose", (np.array([0, 5, -3]), [GRID, -GRID], None, "wrap")),
+    ("choose", (np.array([0, 5, -3]), [GRID, -GRID], None, "clip")),
+    ("piecewise", (FLAT, [FLAT < 0, FLAT > 1], [np.negative, 7, np.square])),
+    ("piecewise", (TABLE, [TABLE < 0], [3])),
+    ("piecewise", (FLAT, np.stack([FLAT < 0, FLAT < 1]), [3, 4, np.sin])),
     ("append", (TABLE, TABLE[:1], 0)),
     ("delete", (TABLE, [0, -1], 1)),
     ("delete", (FLAT, slice(None, None, 3))),
@@ -243,6 +250,7 @@ CALLS = [
     ("dsplit", (CUBE, 2)),
     ("block", ([[TABLE, TABLE], [TABLE * 2, TABLE]],)),
     ("vander", (GRID, 4)),
+    ("vander", (GRID, 0)),
     ("setxor1d", (GRID, np.array([5, 7]))),
     ("array_equiv", (TABLE[:1], TABLE[0])),
     ("sort", (TABLE, None)),
@@ -264,9 +272,23 @@ def test_calls(executor, name, args):
         args, settings = args[:1], {"n": 1, "prepend": 0, "append": 1}
     if name in ("sort", "argsort"):
         args, settings = args[:1], {"axis": args[1]} | ({"kind": args[2]} if len(args) > 2 else {})
+    if name == "choose" and len(args) > 2:
+        args, settings = args[:2], {"mode": args[3]}
     if name == "unwrap":
         args = (args[0] * 5,)
     alike(executor, name, *args, rtol=1e-5, **settings)
+
+
+@pytest.mark.parametrize("mode", ["wrap", "clip", ("clip", "wrap")])
+def test_coordinates_out_of_range(executor, mode):
+    places = (np.array([-1, 2, 5]), np.array([3, -4, 1]))
+    alike(executor, "ravel_multi_index", places, (2, 3), mode=mode)
+    with pytest.raises(ValueError, match="mode must be 'raise', 'wrap' or 'clip', got 'round'"):
+        hg.choose(executor.tensor([0]), [1], mode="round")
+    with pytest.raises(
+        ValueError, match="a function for each of 2 conditions, or one more, is needed, got 1"
+    ):
+        hg.piecewise(executor.tensor(FLAT), [FLAT < 0, FLAT > 1], [1])
 
 
 def test_methods_of_arrays(executor):
