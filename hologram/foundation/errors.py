@@ -1,5 +1,6 @@
 """Exceptions of hologram; each is also the builtin exception a Python programmer would expect."""
 
+from numpy.exceptions import AxisError as _AxisError
 from numpy.linalg import LinAlgError as _LinAlgError
 
 
@@ -23,8 +24,8 @@ class ShapeError(HologramError, ValueError):
     """Sizes or shapes do not fit the operation."""
 
 
-class AxisError(ShapeError, IndexError):
-    """An axis that a tensor does not have; as NumPy's AxisError, both a ValueError and an IndexError."""
+class AxisError(ShapeError, _AxisError):
+    """An axis that a tensor does not have; NumPy's AxisError as well: both a ValueError and an IndexError."""
 
 
 class UnsupportedDType(HologramError, TypeError):

@@ -81,9 +81,8 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Tensor:
     falling = False
     if not unknown(bins):
         numbers = on_host(bins, "digitize: bins")
-        steps = np.diff(numbers)
-        falling = bool(np.any(steps < 0))
-        if falling and np.any(steps > 0):
+        falling = bool(np.any(numbers[1:] < numbers[:-1]))
+        if falling and np.any(numbers[1:] > numbers[:-1]):
             raise ValueError("digitize: bins must rise or fall throughout")
     if not falling:
         return searching.searchsorted(edges, values, side="left" if right else "right")

@@ -136,10 +136,10 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Tensor:
     if v.ndim != 1:
         raise ShapeError(f"vander: a vector is needed, got shape {v.shape}")
     count = v.size if N is None else N
-    v = v.astype("i64") if v.dtype.kind == "bool" else v
+    v = v if v.dtype.is_inexact or v.dtype.name == "u64" else v.astype("i64")
     if not count:
         return v.executor.empty((v.size, 0), v.dtype)
-    columns = [v * 0 + 1]
+    columns = [v.executor.ones(v.shape, v.dtype)]
     for _ in fixed_range(1, count):
         columns.append(columns[-1] * v)
     columns = columns[:count]

@@ -62,14 +62,24 @@ def nanvar(a: Any, axis: Any = None, dtype: Any = None, ddof: float = 0, *, keep
            where: Any = True, correction: float | None = None, **further: Any) -> Tensor:  # fmt: skip
     """The variance of what is not NaN; NaN where no more than `ddof` are left."""
     asked = {"axis": axis, "keepdims": keepdims, "dtype": dtype, "where": _chosen(a, where), **further}
-    return reduce.var(asarray(a), correction=float(ddof if correction is None else correction), **asked)
+    return _spread(reduce.var, a, ddof if correction is None else correction, asked)
 
 
 def nanstd(a: Any, axis: Any = None, dtype: Any = None, ddof: float = 0, *, keepdims: bool = False,
            where: Any = True, correction: float | None = None, **further: Any) -> Tensor:  # fmt: skip
     """The standard deviation of what is not NaN: the root of nanvar."""
     asked = {"axis": axis, "keepdims": keepdims, "dtype": dtype, "where": _chosen(a, where), **further}
-    return reduce.std(asarray(a), correction=float(ddof if correction is None else correction), **asked)
+    return _spread(reduce.std, a, ddof if correction is None else correction, asked)
+
+
+def _spread(of: Any, a: Any, correction: float, asked: dict[str, Any]) -> Tensor:
+    x = asarray(a)
+    found = of(x, correction=float(correction), **asked)
+    if correction <= 0 or "out" in asked:
+        return found
+    there = asarray(asked["where"], device=None if isinstance(asked["where"], Tensor) else x.executor)
+    count = reduce.sum_(there.expand(x.shape).astype("i32"), axis=asked["axis"], keepdims=asked["keepdims"])
+    return logic.where(count <= correction, math.nan, found)
 
 
 def _chosen(a: Any, where: Any) -> Any:

@@ -154,12 +154,14 @@ def _parted(who: str, a: Any, kth: Any, axis: int | None) -> tuple[Tensor, int]:
 
 def compress(condition: Any, a: Any, axis: int | None = None) -> Tensor:
     """The slices along an axis, or the elements of the flat array, where a vector of bools says so; waits."""
-    x = asarray(a)
-    chosen = asarray(condition)
+    x, chosen = beside(a, condition)
     if chosen.ndim != 1:
         raise ShapeError(f"compress: a vector of bools is needed, got shape {chosen.shape}")
-    flat = x.reshape(x.size) if axis is None else x
-    return indexing.index_select(flat, flat_nonzero(chosen), axis=0 if axis is None else axis)
+    flat, along = (x.reshape(x.size), 0) if axis is None else (x, normalize_axis(axis, x.ndim, "compress"))
+    size = flat.shape[along]
+    if chosen.shape[0] > size and bool(chosen[size:].any()):
+        raise IndexError(f"compress: one of {chosen.shape[0]} bools picks what is behind the {size} elements")
+    return indexing.index_select(flat, flat_nonzero(chosen[:size]), axis=along)
 
 
 def extract(condition: Any, arr: Any) -> Tensor:

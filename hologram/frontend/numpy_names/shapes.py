@@ -158,8 +158,11 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
 
 
 def vsplit(ary: Any, indices_or_sections: Any) -> list[Tensor]:
-    """Split along the first axis."""
-    return split(ary, indices_or_sections, 0)
+    """Split along the first of two or more axes."""
+    x = asarray(ary)
+    if x.ndim < 2:
+        raise ShapeError(f"vsplit: at least two axes are needed, got shape {x.shape}")
+    return split(x, indices_or_sections, 0)
 
 
 def hsplit(ary: Any, indices_or_sections: Any) -> list[Tensor]:

@@ -90,6 +90,8 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
     """
     x = inexact(f)
     axes = normalize_axes(axis, x.ndim, "gradient")
+    if isinstance(axis, (tuple, list)):  # results come in the order that is asked for
+        axes = tuple(normalize_axis(k, x.ndim, "gradient") for k in axis)
     if edge_order not in (1, 2):
         raise ValueError(f"gradient: edge_order must be 1 or 2, got {edge_order}")
     spacing: Sequence[Any] = varargs or (1.0,)

@@ -239,6 +239,10 @@ CALLS = [
     ("piecewise", (FLAT, [FLAT < 0, FLAT > 1], [np.negative, 7, np.square])),
     ("piecewise", (TABLE, [TABLE < 0], [3])),
     ("piecewise", (FLAT, np.stack([FLAT < 0, FLAT < 1]), [3, 4, np.sin])),
+    ("digitize", (np.array([5, 7, 0], np.uint64), np.array([6, 6, 2, 1, 0], np.uint64), True)),
+    ("gradient", (TABLE, None, (-1, 0))),
+    ("nanvar", (np.array([[1, np.nan, 3], [2, 4, 5]], np.float32), 0, None, 2)),
+    ("nanstd", (np.array([[1, np.nan, 3], [2, 4, 5]], np.float32), 0, None, 1)),
     ("append", (TABLE, TABLE[:1], 0)),
     ("delete", (TABLE, [0, -1], 1)),
     ("delete", (FLAT, slice(None, None, 3))),
@@ -251,6 +255,8 @@ CALLS = [
     ("block", ([[TABLE, TABLE], [TABLE * 2, TABLE]],)),
     ("vander", (GRID, 4)),
     ("vander", (GRID, 0)),
+    ("vander", (np.array([100, -7], np.int8), 4)),
+    ("vander", (np.array([np.inf, 0], np.float32), 3)),
     ("setxor1d", (GRID, np.array([5, 7]))),
     ("array_equiv", (TABLE[:1], TABLE[0])),
     ("sort", (TABLE, None)),
@@ -272,11 +278,27 @@ def test_calls(executor, name, args):
         args, settings = args[:1], {"n": 1, "prepend": 0, "append": 1}
     if name in ("sort", "argsort"):
         args, settings = args[:1], {"axis": args[1]} | ({"kind": args[2]} if len(args) > 2 else {})
+    if name in ("gradient", "nanvar", "nanstd"):
+        args, settings = args[:1], {"axis": args[-1]} if name == "gradient" else {"axis": 0, "ddof": args[-1]}
     if name == "choose" and len(args) > 2:
         args, settings = args[:2], {"mode": args[3]}
     if name == "unwrap":
         args = (args[0] * 5,)
     alike(executor, name, *args, rtol=1e-5, **settings)
+
+
+def test_what_numpy_refuses(executor):
+    x = executor.tensor(TABLE)
+    for refused in (
+        lambda names, x: names.compress([True] * 5, x, axis=0),
+        lambda names, x: names.vsplit(x[0], 3),
+        lambda names, x: names.sum(x, axis=2),
+    ):
+        with pytest.raises(Exception) as theirs:
+            refused(np, TABLE)
+        with pytest.raises(theirs.type):
+            refused(hg, x)
+    assert hg.compress([True, False, True, True, False], x, axis=0).shape == (3, 9)
 
 
 @pytest.mark.parametrize("mode", ["wrap", "clip", ("clip", "wrap")])
