@@ -68,6 +68,20 @@ def test_the_guide_for_numpys_users_names_every_function() -> None:
     assert functions | set(ALIASES) <= named, (functions | set(ALIASES)) - named
 
 
+@pytest.mark.parametrize("page", ["complex", "gradients", "loops", "random"])
+def test_pages_on_numerics_run_as_printed(page: str, capsys: pytest.CaptureFixture[str]) -> None:
+    program = "".join(_programs(f"docs/{page}.md"))
+    try:
+        exec(compile(program, page, "exec"), {"__name__": page})
+    finally:
+        hg.set_default_executor(None)
+    said = capsys.readouterr().out.splitlines()
+    expected = re.findall(r"print\(.*\)\s+# (.*)$", program, re.MULTILINE)
+    assert expected
+    for line in expected:  # three dots stand for the rest
+        assert any(all(part in printed for part in line.split(" ... ")) for printed in said), (line, said)
+
+
 def test_the_page_on_linear_algebra_runs_as_printed(capsys: pytest.CaptureFixture[str]) -> None:
     (program,) = _programs("docs/linalg.md")
     exec(compile(program, "docs/linalg.md", "exec"), {"__name__": "page"})
