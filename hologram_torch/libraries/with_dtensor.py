@@ -78,13 +78,13 @@ def sequences(module: Any) -> None:
     def gathered(x: Any) -> torch.Tensor:
         local = x.to_local().contiguous()
         return module._maybe_wait(
-            collectives.all_gather_tensor(local, gather_dim=SEQUENCE, group=x.device_mesh.get_group())
+            collectives.all_gather_single(local, gather_dim=SEQUENCE, group=x.device_mesh.get_group())
         )
 
     def summed(x: torch.Tensor, mesh: Any) -> torch.Tensor:
         """A process's part of what all of them have terms of."""
         return module._maybe_wait(
-            collectives.reduce_scatter_tensor(
+            collectives.reduce_scatter_single(
                 x.contiguous(), "sum", scatter_dim=SEQUENCE, group=mesh.get_group()
             )
         )
