@@ -36,7 +36,8 @@ def loop(config: dict[str, Any]) -> None:
 
     folder, rank = Path(config["folder"]), train.get_context().get_world_rank()
     device = torch.accelerator.current_accelerator()
-    assert device is not None and device.type == "hologram"
+    assert device is not None
+    assert device.type == "hologram"
     own = model().to(device)
     trained = train.torch.prepare_model(own, move_to_device=False)
     optimiser = torch.optim.AdamW(own.parameters(), lr=0.1)
@@ -65,8 +66,10 @@ def test_a_worker_dies_and_training_goes_on(tmp_path: Path) -> None:
     from ray.train import FailureConfig, RunConfig, ScalingConfig
     from ray.train.torch import TorchTrainer
 
-    variables = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "HOLOGRAM_CPU_THREADS": "1"}
-    variables["HOLOGRAM_BACKEND"] = os.environ["HOLOGRAM_BACKEND"]
+    root = str(Path(__file__).parents[2])
+    variables = {"PYTHONPATH": os.pathsep.join([root, os.environ.get("PYTHONPATH", "")])}
+    variables |= {"HOLOGRAM_BACKEND": os.environ["HOLOGRAM_BACKEND"], "HOLOGRAM_CPU_THREADS": "1"}
+    ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers do not see this file
     ray.init(num_cpus=2, include_dashboard=False, runtime_env={"env_vars": variables})
     try:
         trainer = TorchTrainer(
@@ -80,7 +83,8 @@ def test_a_worker_dies_and_training_goes_on(tmp_path: Path) -> None:
         assert trainer.fit().metrics["step"] == STEPS - 1
     finally:
         ray.shutdown()
-    assert (tmp_path / "resumed-0").exists() and (tmp_path / "resumed-1").exists()
+    assert (tmp_path / "resumed-0").exists()
+    assert (tmp_path / "resumed-1").exists()
     host = model()
     optimiser = torch.optim.AdamW(host.parameters(), lr=0.1)
     for k in range(STEPS):
