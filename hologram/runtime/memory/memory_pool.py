@@ -17,6 +17,7 @@ from hologram.machine.device import Device
 from hologram.machine.limits import ALIGNMENT
 
 _COARSE_BELOW = 1 << 20
+SPARE = 3  # times the size asked for that a large block may have
 PARTS = 8  # at least, that a chunk which blocks share is cut into
 PLACE_BITS = 40  # of a place: below the number of a memory, where the device has no addresses
 _T = TypeVar("_T")
@@ -226,6 +227,11 @@ class Pool(BlockPool):
             pass
         self.release_foreign()
         size = min(size_class(nbytes), self._limit)
+        if size >= _COARSE_BELOW:
+            larger = self._larger(size)
+            if larger is not None:
+                return self.issue(larger)
+            self._make_way(size)
         if size * PARTS > self.device.shared_bytes:
             return self._divide(self._allocate(size), size, free_list)
         with self.lock:
@@ -238,6 +244,36 @@ class Pool(BlockPool):
         with self.lock:
             self._cut = chunk
             return self._divide(chunk, size, free_list)
+
+    def _larger(self, size: int) -> Block | None:
+        """A block that waits for a larger size, the next there is up to SPARE times as large; None where none does."""
+        for _, waiting in sorted(self._large(size + 1, SPARE * size)):
+            with suppress(IndexError):  # where another thread was quicker
+                return waiting.pop()
+        return None
+
+    def _make_way(self, size: int) -> None:
+        """Hands back what waits for smaller sizes, the largest first, up to as many bytes as are about to be asked for.
+
+        What waits for larger ones stays: so a program that repeats itself soon has all of its blocks.
+        """
+        leaving: list[Block] = []
+        for _, waiting in sorted(self._large(_COARSE_BELOW, size - 1), reverse=True):
+            with suppress(IndexError):
+                while size > 0:
+                    leaving.append(waiting.pop())
+                    size -= leaving[-1].nbytes
+        with self.lock:
+            self._clear(leaving)
+        self._hand_back()
+
+    def _large(self, least: int, most: int) -> list[tuple[int, list[Block]]]:
+        """Free lists of such sizes where blocks wait."""
+        return [
+            (size, waiting)
+            for size, waiting in tuple(self._free_lists.items())
+            if least <= size <= most and waiting
+        ]
 
     def adopt(self, memory: Any, nbytes: int) -> Block:
         """A block over memory that the device has wrapped round foreign bytes; released when it is given back."""
