@@ -19,7 +19,7 @@ def test_size_classes_are_aligned_and_waste_little():
         assert size >= nbytes
         assert size % ALIGNMENT == 0
         assert size_class(size) == size
-        allowed = max(ALIGNMENT, nbytes / 4 if nbytes < 1 << 20 else nbytes / 8)
+        allowed = max(ALIGNMENT, nbytes / 4 if nbytes < 1 << 18 else nbytes / 16)
         assert size - nbytes <= allowed
 
 

@@ -16,7 +16,8 @@ from hologram.foundation.frozen import frozen
 from hologram.machine.device import Device
 from hologram.machine.limits import ALIGNMENT
 
-_COARSE_BELOW = 1 << 20
+_COARSE_BELOW = 1 << 18
+LARGE_BYTES = 1 << 20  # of blocks that serve, and make way for, other sizes
 SPARE = 3  # times the size asked for that a large block may have
 PARTS = 8  # at least, that a chunk which blocks share is cut into
 PLACE_BITS = 40  # of a place: below the number of a memory, where the device has no addresses
@@ -153,11 +154,11 @@ class PoolStats:
 def size_class(nbytes: int) -> int:
     """The capacity a request is rounded up to, so that similar requests share blocks.
 
-    Four classes between powers of two (at most 25 % more than asked for), eight from 1 MiB on (12.5 %).
+    Four classes between powers of two (at most 25 % more than asked for), sixteen from 256 KiB on (6.25 %).
     """
     if nbytes <= ALIGNMENT:
         return ALIGNMENT
-    steps = 4 if nbytes < _COARSE_BELOW else 8
+    steps = 4 if nbytes < _COARSE_BELOW else 16
     step = max(ALIGNMENT, (1 << (nbytes - 1).bit_length() - 1) // steps)
     return -(-nbytes // step) * step
 
@@ -227,7 +228,7 @@ class Pool(BlockPool):
             pass
         self.release_foreign()
         size = min(size_class(nbytes), self._limit)
-        if size >= _COARSE_BELOW:
+        if size >= LARGE_BYTES:
             larger = self._larger(size)
             if larger is not None:
                 return self.issue(larger)
@@ -258,7 +259,7 @@ class Pool(BlockPool):
         What waits for larger ones stays: so a program that repeats itself soon has all of its blocks.
         """
         leaving: list[Block] = []
-        for _, waiting in sorted(self._large(_COARSE_BELOW, size - 1), reverse=True):
+        for _, waiting in sorted(self._large(LARGE_BYTES, size - 1), reverse=True):
             with suppress(IndexError):
                 while size > 0:
                     leaving.append(waiting.pop())
