@@ -200,6 +200,7 @@ class Products(Panels):
     together = 1  # neighbours along k that a number of a block or panel stands for
     block_rows = 192  # of a unit, at most: its block of a takes 240 KiB of f32, and stays in the second cache
     dot_rows = (2, 1)  # of a that go along b together
+    dot_rounds = 8  # vectors of a row alone that are added up apart from one another
 
     def text(self) -> str:
         """The module."""
@@ -222,48 +223,73 @@ class Products(Panels):
         self._convert(w, source, sizes, to, 2 * self._lanes)
 
     def dot(self, rows: int) -> str:
-        """Results of so many rows of a and DOT_COLUMNS columns of b, both along k: sums of lanes, then the rest."""
-        vector, lanes, number = self._vector, self._lanes, self._number
+        """Results of so many rows of a and DOT_COLUMNS columns of b, both along k.
+
+        For a row alone the columns go one after the other where `dot_rounds` says so: one stream of memory.
+        """
 
         def body(w: Writer) -> None:
             left = [w.element("%a", "i8", w(f"mul i64 %a.row, {r}")) for r in range(rows)]
-            right = [w.element("%b", "i8", w(f"mul i64 %b.column, {c}")) for c in range(DOT_COLUMNS)]
-            many = lanes * self.together
-            whole = w(f"and i64 %k, {-many}")
-            zero = [(vector, "zeroinitializer")] * (rows * DOT_COLUMNS)
 
-            def vectors(k: str, before: list[str]) -> Sequence[str]:
-                def loaded(base: str) -> str:
-                    return self._line(w, w.element(base, self._raw, k))
+            def columns(first: str, count: int, rounds: int) -> None:
+                places = [w.i64("add", first, c) for c in range(count)]
+                right = [w.element("%b", "i8", w(f"mul i64 %b.column, {c}")) for c in places]
+                to = [w.element("%out", "i8", w(f"mul i64 %out.column, {c}")) for c in places]
+                found = iter(self._along_k(w, left, right, rounds))
+                for r in range(rows):
+                    step = w(f"mul i64 %out.row, {r}")
+                    for column in to:
+                        self._store(w, next(found), w.element(column, "i8", step))
 
-                columns, after = [loaded(p) for p in right], []
-                for r, line in enumerate(map(loaded, left)):
-                    sums = before[r * DOT_COLUMNS :]
-                    after += [self._fused(w, vector, line, y, z) for y, z in zip(columns, sums, strict=False)]
-                return after
+            def alone(c: str, _: list[str]) -> Sequence[str]:
+                columns(c, 1, self.dot_rounds)
+                return ()
 
-            sums = w.loop("0", whole, str(many), zero, vectors)
-            name = f"llvm.vector.reduce.fadd.v{lanes}{self._sum.name}"
-            self.declarations.add(f"declare {number} @{name}({number}, {vector})")
-            folded = [w(f"call reassoc {number} @{name}({number} 0.0, {vector} {s})") for s in sums]
-
-            def scalars(k: str, before: list[str]) -> Sequence[str]:
-                rest = [
-                    [self._element(w, w.element(p, self._raw, k)) for p in side] for side in (left, right)
-                ]
-                pairs = [(x, y) for x in rest[0] for y in rest[1]]
-                return [self._fused(w, number, x, y, z) for (x, y), z in zip(pairs, before, strict=True)]
-
-            folded = w.loop(whole, "%k", "1", [(number, s) for s in folded], scalars)
-            for place, value in enumerate(folded):
-                r, c = divmod(place, DOT_COLUMNS)
-                line = w.element("%out", "i8", w(f"mul i64 %out.row, {r}"))
-                self._store(w, value, w.element(line, "i8", w(f"mul i64 %out.column, {c}")))
+            if rows == 1 and self.dot_rounds > 1:
+                w.loop("0", str(DOT_COLUMNS), "1", (), alone, kept=True)
+            else:
+                columns("0", DOT_COLUMNS, 1)
 
         arguments = (
             "ptr %a, i64 %a.row, ptr %b, i64 %b.column, ptr %out, i64 %out.row, i64 %out.column, i64 %k"
         )
         return self._function(f"internal void @dot{rows}({arguments})", body)
+
+    def _along_k(self, w: Writer, left: Sequence[str], right: Sequence[str], rounds: int) -> list[str]:
+        """Dot products of each with each, first of `rounds` vectors together, then vector by vector, then the rest."""
+        vector, lanes, number = self._vector, self._lanes, self._number
+        many = lanes * self.together
+
+        def vectors(k: str, before: list[str]) -> Sequence[str]:
+            after: list[str] = []
+            for turn in range(len(before) // (len(left) * len(right))):
+                at, place = w.i64("add", k, many * turn), turn * len(left) * len(right)
+                lines, columns = (
+                    [self._line(w, w.element(x, self._raw, at)) for x in side] for side in (left, right)
+                )
+                pairs = [(x, y) for x in lines for y in columns]
+                after += [
+                    self._fused(w, vector, *pair, z) for pair, z in zip(pairs, before[place:], strict=False)
+                ]
+            return after
+
+        def scalars(k: str, before: list[str]) -> Sequence[str]:
+            rest = [[self._element(w, w.element(p, self._raw, k)) for p in side] for side in (left, right)]
+            pairs = [(x, y) for x in rest[0] for y in rest[1]]
+            return [self._fused(w, number, x, y, z) for (x, y), z in zip(pairs, before, strict=True)]
+
+        done, sums = "0", ["zeroinitializer"] * (len(left) * len(right) * rounds)
+        for together in sorted({rounds, 1}, reverse=True):
+            stop = w(f"and i64 %k, {-many * together}")
+            while len(sums) > len(left) * len(right) * together:
+                half = len(sums) // 2
+                sums = [w(f"fadd {vector} {x}, {y}") for x, y in zip(sums[:half], sums[half:], strict=True)]
+            sums = w.loop(done, stop, str(many * together), [(vector, x) for x in sums], vectors)
+            done = stop
+        name = f"llvm.vector.reduce.fadd.v{lanes}{self._sum.name}"
+        self.declarations.add(f"declare {number} @{name}({number}, {vector})")
+        folded = [(number, w(f"call reassoc {number} @{name}({number} 0.0, {vector} {s})")) for s in sums]
+        return w.loop(done, "%k", "1", folded, scalars)
 
     def _unit(self, w: Writer, word: dict[str, str], number: str) -> tuple[dict[str, str], str, str]:
         """Where the matrices of a unit begin, its rows and its columns."""
