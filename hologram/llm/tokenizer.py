@@ -88,6 +88,10 @@ class Tokenizer:
 
     def conversation(self, messages: Sequence[Mapping[str, str]]) -> list[int]:
         """The tokens of what was said ({"role": ..., "content": ...}) up to where the model answers."""
+        return self.encode(self.written(messages))
+
+    def written(self, messages: Sequence[Mapping[str, str]]) -> str:
+        """What was said as the model's template has it."""
         key = "tokenizer.chat_template"
         template = self.model.get(key, str, None)
         if template is None:
@@ -104,12 +108,11 @@ class Tokenizer:
         from jinja2 import TemplateError
 
         try:
-            text = environment.from_string(template).render(
+            return environment.from_string(template).render(
                 messages=messages, tools=None, documents=None, add_generation_prompt=True, **given
             )
         except (TemplateError, *_BROKEN) as error:
             raise self.model.wrong(key, f"it cannot be applied: {type(error).__name__}: {error}") from error
-        return self.encode(text)
 
 
 class Stream:
