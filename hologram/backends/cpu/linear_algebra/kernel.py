@@ -45,7 +45,14 @@ class FactorKernel(Kernel):
         if any(type(x) is Given for x in call.scalars):
             return None
         arrays = [
-            (name, area.argument, area.first, shape, dtype, (ctypes.c_uint8 * max(area.nbytes, 1)).from_address)
+            (
+                name,
+                area.argument,
+                area.first,
+                shape,
+                dtype,
+                (ctypes.c_uint8 * max(area.nbytes, 1)).from_address,
+            )
             for (name, shape, dtype), area in zip(self._forms(call.scalars), call.areas, strict=True)
         ]
         function = self._function
