@@ -5,13 +5,14 @@ from __future__ import annotations
 import copy
 import os
 import warnings
+from functools import partial
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch.nn import functional
 
-CLOSE = {"atol": 2e-5, "rtol": 1e-4}
+close = partial(torch.testing.assert_close, atol=2e-5, rtol=1e-4)
 
 
 def attended(q: Any, k: Any, v: Any, mask: Any = None, causal: bool = False) -> list[Any]:
@@ -44,15 +45,15 @@ def sharded_attention(device: torch.device) -> None:
     ):
         given = drawn(*heads)
         bias = None if mask is None else torch.randn(mask)
-        wanted = attended(*given, bias, bias is None)
+        wanted = attended(*given, mask=bias, causal=bias is None)
         even = all(x.shape[axis] % 2 == 0 for x in given)
         way = Shard(axis) if even else Replicate()
         parts = [distribute_tensor(x.detach().to(device), mesh, [way]).requires_grad_() for x in given]
         own = None if bias is None else distribute_tensor(bias.to(device), mesh, [Replicate()])
-        found = attended(*parts, own, bias is None)
+        found = attended(*parts, mask=own, causal=bias is None)
         assert found[0].placements == (way,)
         for mine, theirs in zip(found, wanted, strict=True):
-            torch.testing.assert_close(mine.full_tensor().detach().cpu(), theirs.detach(), **CLOSE)
+            close(mine.full_tensor().detach().cpu(), theirs.detach())
 
 
 def sharded_sequences(device: torch.device) -> None:
@@ -72,7 +73,7 @@ def sharded_sequences(device: torch.device) -> None:
             found = attended(*(x.requires_grad_() for x in parts), causal=causal)
             found = context_parallel_unshard(mesh, found, [2] * 4)
         for mine, theirs in zip(found, wanted, strict=True):
-            torch.testing.assert_close(mine.detach().cpu(), theirs.detach(), **CLOSE)
+            close(mine.detach().cpu(), theirs.detach())
     settings._cp_options.enable_load_balance = True
 
 
@@ -91,8 +92,9 @@ def shared_norms(device: torch.device) -> None:
         found.square().sum().backward()
         wanted.square().sum().backward()
         for mine, theirs in zip(own.parameters(), host.parameters(), strict=True):
+            assert mine.grad is not None
             dist.all_reduce(mine.grad)
-            torch.testing.assert_close(mine.grad.cpu(), theirs.grad, **CLOSE)
+            close(mine.grad.cpu(), theirs.grad)
         for mine, theirs in zip(own.buffers(), host.buffers(), strict=True):
             torch.testing.assert_close(mine.cpu(), theirs)
         half = own.to(torch.bfloat16)(x[rows].to(device, torch.bfloat16))
@@ -103,8 +105,10 @@ def compiled_collectives(device: torch.device) -> None:
     """In one graph, between stages."""
     import torch.distributed._functional_collectives as functions
 
+    everybody: Any = dist.group.WORLD
+
     def summed(x: Any) -> Any:
-        return functions.all_reduce(x * 2, "sum", dist.group.WORLD) + 1
+        return functions.all_reduce(x * 2, "sum", everybody) + 1
 
     x = torch.arange(3.0, device=device) + dist.get_rank()
     found = torch.compile(summed, fullgraph=True)(x)
