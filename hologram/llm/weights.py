@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,15 @@ from hologram.llm.gguf import GGUF, PLAIN
 
 Matrix = tuple[Any, ...]  # tensors or Packed, which stand one below the other
 Block = dict[str, Any]
-Part = tuple[str, int, np.ndarray]  # a matrix's kind, its columns, and its rows as bytes
+
+
+class Part(NamedTuple):
+    """Rows of a matrix, or a vector as one of floats, and the file's tensors that they are, one below the other."""
+
+    kind: str
+    columns: int
+    rows: np.ndarray  # as bytes
+    tensors: tuple[str, ...]
 
 
 @frozen(eq=False, repr=False)
@@ -37,12 +45,14 @@ class Weights:
 
 def load(model: GGUF, a: Architecture, executor: Executor) -> Weights:
     """Puts a file's weights on a device. Raises FormatError where one is missing or of another shape."""
-    weights = _Loader(model, a, executor).weights()
+    weights = Loader(model, a, executor).weights()
     model.put_aside()
     return weights
 
 
-class _Loader:
+class Loader:
+    """Reads weights of a file, block by block; `placed` puts each on a device."""
+
     def __init__(self, model: GGUF, a: Architecture, executor: Executor) -> None:
         self.model, self.a, self.executor = model, a, executor
 
@@ -146,7 +156,7 @@ class _Loader:
         self._shape(name, shape or (rows, columns))
         full = f"{name}.weight"
         found = self._turned(name, self.model.data(full).reshape(rows, -1))
-        return self.model.tensors[full].kind, columns, found
+        return Part(self.model.tensors[full].kind, columns, found, (full,))
 
     def _numbers(self, name: str, shape: tuple[int, ...]) -> np.ndarray:
         """A vector as f32, which it must be in the file, or a half of it."""
@@ -158,12 +168,13 @@ class _Loader:
 
     def _joined(self, parts: Sequence[Part]) -> Matrix:
         """Matrices below one another: one where all are of a kind."""
-        if len({kind for kind, *_ in parts}) == 1:
-            kind, columns, rows = parts[0]
-            parts = [(kind, columns, rows if len(parts) == 1 else np.concatenate([p[2] for p in parts]))]
-        return tuple(self._placed(*part) for part in parts)
+        if len(parts) > 1 and len({part.kind for part in parts}) == 1:
+            rows = np.concatenate([part.rows for part in parts])
+            parts = [parts[0]._replace(rows=rows, tensors=sum((part.tensors for part in parts), ()))]
+        return tuple(self.placed(part) for part in parts)
 
-    def _placed(self, kind: str, columns: int, rows: np.ndarray) -> Any:
+    def placed(self, part: Part) -> Any:
+        kind, columns, rows, _ = part
         if kind in PLAIN:
             return self.executor.tensor(np.ascontiguousarray(rows).view(PLAIN[kind].numpy).astype(np.float32))
         return Packed.from_gguf(rows.reshape(-1), kind, (len(rows), columns), self.executor)

@@ -44,7 +44,7 @@ PYTORCH = {
 
 
 def test_every_demo_is_tested_and_says_what_it_shows() -> None:
-    assert gallery.demos().keys() == {*RACES, *ALONE, *PYTORCH, "llm"}
+    assert gallery.demos().keys() == {*RACES, *ALONE, *PYTORCH, "llm", "page"}
     assert all(gallery.subject(path).endswith(".") for path in gallery.demos().values())
 
 

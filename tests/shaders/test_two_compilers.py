@@ -20,6 +20,7 @@ import pytest
 
 from hologram.atlas.program import Launchable, Program
 from hologram.backends.webgpu.wgsl.dialect import wgsl
+from hologram.backends.webgpu.wgsl.functions import literal
 from hologram.compiler import pipeline
 from hologram.compiler.dialect import Dialect
 from hologram.compiler.source.generator import generator
@@ -150,6 +151,12 @@ VALID = """
 @group(0) @binding(0) var<storage, read_write> x: array<f32>;
 @compute @workgroup_size(64) fn f() { x[0] = %s; }
 """
+
+
+def test_the_largest_numbers_are_taken() -> None:
+    """With as many digits as tell numbers apart they would be beyond f32, for Tint."""
+    largest = float(np.finfo(np.float32).max)
+    assert not refused({f"{x}": VALID % literal(dtypes.f32, x) for x in (largest, -largest)})
 
 
 @pytest.mark.parametrize("value", ["1u", "y", "1.0 +", "x"])

@@ -19,6 +19,7 @@ from hologram.foundation.dtypes import f64, i64, u64
 from hologram.foundation.errors import UnsupportedOperation
 from hologram.foundation.frozen import frozen
 from hologram.machine.kernel import Binding
+from hologram.machine.limits import Limits
 from hologram.machine.plan import Step
 
 FOLDER = Path(__file__).parent  # all that decides the text
@@ -29,6 +30,7 @@ LIMITS = replace(
     emulated_dtypes=WIDE,
     tracks_whole_buffers=True,
 )
+SOFTWARE = replace(LIMITS, software=True, parallelism=4)  # an adapter that computes on some cores of the CPU
 
 
 @frozen
@@ -43,14 +45,14 @@ class Exported:
     groups: tuple[int, int, int]
 
 
-def exported(step: Step, areas: Sequence[Binding]) -> Exported | None:
+def exported(step: Step, areas: Sequence[Binding], limits: Limits) -> Exported | None:
     """A step on parts of buffers, whose memories are numbers; None where there is nothing to do.
 
     Raises UnsupportedOperation for an operand of more than 128 MiB, which a browser does not bind.
     """
     kernel = step.kernel
     largest = max((b.nbytes for b in areas), default=0)
-    if largest > LIMITS.max_binding_bytes:
+    if largest > limits.max_binding_bytes:
         raise UnsupportedOperation(
             f"export_web: {kernel.name} sees {largest} bytes at once, a browser 128 MiB"
         )
@@ -61,9 +63,9 @@ def exported(step: Step, areas: Sequence[Binding]) -> Exported | None:
         assert kernel.program is not None
         kernel = run(Stage.BINDING, kernel.program, Goal(shared=shared, cut=None))
         bound = [areas[k] for k in sorted(set(shared))]
-    writer = generator(kernel, wgsl(LIMITS.dtypes, WIDE, read_write=read_write), LIMITS, FOLDER)
+    writer = generator(kernel, wgsl(limits.dtypes, WIDE, read_write=read_write), limits, FOLDER)
     source = writer.source(writer.variant(step.grid, step.scalars))
-    groups = source.groups(step.grid, LIMITS)
+    groups = source.groups(step.grid, limits)
     if not math.prod(groups):
         return None
     writable = tuple(read_write or w for w in source.writable)

@@ -80,7 +80,7 @@ class Siblings:
 
     def streams(self, group: Group) -> int:
         """Buffers that a group's kernel sees; a result in the memory of an input is no further one."""
-        return group.streams - len(self.in_place(group))
+        return len((group.sources | group.stores.keys()) - set(self.in_place(group).values()))
 
     def possible(self, group: Group) -> list[Group]:
         """The groups that may become one with this one by what is asked quickly; in a long chain there are few."""

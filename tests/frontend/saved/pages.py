@@ -37,7 +37,7 @@ for (const name of await (await fetch("cases.json")).json()) {
     for (const { name: input, dtype } of model.inputs) {
       const bytes = await (await fetch(`${name}/arguments/${input}`)).arrayBuffer();
       const kind = { f32: Float32Array, i64: BigInt64Array, u64: BigUint64Array, u8: Uint8Array, i8: Int8Array,
-                     f16: Uint16Array, u32: Uint32Array }[dtype];
+                     f16: Uint16Array, u32: Uint32Array, i32: Int32Array }[dtype];
       given[input] = new kind(bytes);
     }
     await model.run(given);
@@ -76,9 +76,9 @@ class Site:
         )
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
-    def opened(self, profile: Path) -> dict[str, bytes]:
-        """What the page posts until it is done."""
-        address = f"http://127.0.0.1:{self.server.server_port}/"
+    def opened(self, profile: Path, page: str = "") -> dict[str, bytes]:
+        """What a page posts until it is done."""
+        address = f"http://127.0.0.1:{self.server.server_port}/{page}"
         command = [str(BROWSER), *FLAGS, f"--user-data-dir={profile}", address]
         browser = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:

@@ -6,11 +6,13 @@ import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import hologram as hg
+from hologram.frontend.saved.export import PLANS
 from hologram.frontend.tree import leaves
 from tests.frontend.saved import functions
 from tests.frontend.saved.pages import browsed, needs_browser, with_arguments
@@ -22,6 +24,24 @@ CASES = (
     functions.complex_numbers,
     functions.random,
 )
+
+
+def kept(ex: hg.Executor) -> functions.Case:
+    """State: sums that begin with something, rows that are written in place, and two that change places."""
+
+    def step(x: hg.Tensor, at: hg.Tensor, state: dict[str, hg.Tensor]) -> dict[str, Any]:
+        total = state["total"] + x
+        rows = hg.scatter(state["rows"], at.unsqueeze(0).expand((1, 5)), total.unsqueeze(0), dim=0)
+        changed = {"total": total, "rows": rows, "a": state["b"], "b": state["a"] * 2.0}
+        return {"seen": hg.sum(rows, axis=0) + state["a"], "state": changed}
+
+    begin = {"total": np.arange(5), "rows": np.zeros((4, 5)), "a": np.ones(5), "b": np.full(5, 3)}
+    state = {name: ex.tensor(array.astype(np.float32)) for name, array in begin.items()}
+    return step, (
+        ex.tensor(np.linspace(0, 1, 5, dtype=np.float32)),
+        ex.tensor(np.array([2], np.int32)),
+        state,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -40,17 +60,23 @@ def test_pages_compute_what_functions_do(ex: hg.Executor, tmp_path: Path) -> Non
         programs[case.__name__] = with_arguments(site / case.__name__, args)
         results = hg.jit(function)(*args)
         wanted[case.__name__] = [x.to_numpy() for x in leaves(results) if isinstance(x, hg.Tensor)]
+    step, (x, at, state) = kept(ex)
+    hg.export_web(site / "kept", step, x, at, state, state="state")
+    programs["kept"] = with_arguments(site / "kept", (x, at))
+    again = step(x, at, step(x, at, state)["state"])  # a page calls twice
+    wanted["kept"] = [again["seen"].to_numpy()]
     bad = {
         "short": "bytes are needed, got",
         "changed": "its checksum is another",
-        "later": "format 1 is needed, got 2",
+        "later": "format 2 is needed, got 3",
     }
     for name in bad:
         shutil.copytree(site / "perceptron", site / name)
     weights = (site / "perceptron" / "weights.bin").read_bytes()
     (site / "short" / "weights.bin").write_bytes(weights[:-5])
     (site / "changed" / "weights.bin").write_bytes(bytes([weights[0] ^ 1]) + weights[1:])
-    (site / "later" / "program.json").write_text(json.dumps(programs["perceptron"] | {"format": 2}))
+    for plan in PLANS:
+        (site / "later" / plan).write_text(json.dumps(programs["perceptron"] | {"format": 3}))
     posted = browsed(site, [*programs, *bad, "missing"], tmp_path / "profile")
     for name, program in programs.items():
         assert f"{name}/error" not in posted, posted[f"{name}/error"]
@@ -98,8 +124,44 @@ def test_named_arguments_keep_their_names(ex: hg.Executor, tmp_path: Path) -> No
 def test_an_export_replaces_the_one_before(ex: hg.Executor, tmp_path: Path) -> None:
     for function in (lambda x: hg.sort(x), lambda x: x + 1.0):
         hg.export_web(tmp_path / "m", function, ex.ones((5000,)))
-        program = json.loads((tmp_path / "m" / "program.json").read_text())
-        assert sorted(p.name for p in (tmp_path / "m").glob("*.wgsl")) == sorted(program["shaders"])
+        programs = [json.loads((tmp_path / "m" / plan).read_text()) for plan in PLANS]
+        shaders = {name for program in programs for name in program["shaders"]}
+        assert {p.name for p in (tmp_path / "m").glob("*.wgsl")} == shaders
+
+
+def test_state_is_named_by_arguments_and_results(ex: hg.Executor, tmp_path: Path) -> None:
+    step, (x, at, state) = kept(ex)
+    hg.export_web(tmp_path / "m", step, x, at, state, state=("state.rows", "state.total"))
+    program = json.loads((tmp_path / "m" / "program.json").read_text())
+    assert [each["name"] for each in program["inputs"]] == ["x", "at", "state.a", "state.b"]
+    assert [each["name"] for each in program["state"]] == ["state.rows", "state.total"]
+    assert {each["name"] for each in program["outputs"]} == {"seen", "state.a", "state.b"}
+    assert program["weightsBytes"] == 32  # what is zeros is not written
+    rows = next(each["buffer"] for each in program["state"] if each["name"] == "state.rows")
+    assert all(rows not in copy[:2] for copy in program["copies"])  # it is written in place
+    with pytest.raises(
+        hg.TraceError, match=r"state names arguments with tensors, x, at, state\.a.*got 'rows'"
+    ):
+        hg.export_web(tmp_path / "m", step, x, at, state, state="rows")
+    with pytest.raises(
+        hg.ShapeError, match=r"takes the place of 'x' must be f32 of \(5,\), got f32 of \(1,\)"
+    ):
+        hg.export_web(tmp_path / "m", lambda x: {"x": x[:1]}, x, state="x")
+
+
+def test_no_dispatch_sees_more_than_a_browser_binds(ex: hg.Executor, tmp_path: Path) -> None:
+    """Rows that are written in place are no further buffers, but are buffers."""
+    x, at = [ex.ones((1, 4)) for _ in range(6)], ex.tensor(np.zeros((1, 4), np.int32))
+    state = [ex.zeros((8, 4)) for _ in x]
+
+    def step(x: list[hg.Tensor], at: hg.Tensor, state: list[hg.Tensor]) -> dict[str, Any]:
+        return {"state": [hg.scatter(s, at, 2.0 * new, dim=0) for new, s in zip(x, state, strict=True)]}
+
+    hg.export_web(tmp_path / "m", step, x, at, state, state="state")
+    for plan in PLANS:
+        program = json.loads((tmp_path / "m" / plan).read_text())
+        assert max(len(step["bindings"]) for step in program["steps"]) <= 8
+        assert not program["copies"]
 
 
 def test_what_no_page_runs_is_refused(ex: hg.Executor, tmp_path: Path) -> None:

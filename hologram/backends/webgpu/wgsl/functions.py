@@ -61,6 +61,8 @@ def literal(dtype: DType, number: Number) -> str:
             return f"bitcast<f32>({bits:#x}u | zero_bits)"
         if narrow != 0 and abs(narrow) < np.finfo(np.float32).tiny:
             return f"bitcast<f32>({bits:#x}u)"  # naga rounds decimal subnormals to zero
+        if abs(narrow) == np.finfo(np.float32).max:
+            return f"{float(narrow)!r}f"  # all of its digits: with fewer Tint rounds it out of f32
         return f"{float(str(narrow))!r}f"  # as Python writes it: NumPy's versions differ
     value = int(number)
     if spelled[0] == "i" and value == -(2 ** (int(spelled[1:]) - 1)):

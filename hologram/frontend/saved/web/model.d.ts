@@ -14,8 +14,12 @@ export interface Model {
   readonly name: string;
   readonly inputs: readonly Described[];
   readonly outputs: readonly Described[];
+  /** What stays on the device from call to call. */
+  readonly state: readonly Described[];
   /** The outputs, by name, for the elements of each input, by name. */
   run(given: Record<string, Elements>): Promise<Record<string, Elements>>;
+  /** Writes parts of the state anew. */
+  set(given: Record<string, Elements>): void;
 }
 
 export interface Options {
@@ -23,6 +27,8 @@ export interface Options {
   progress?: (loaded: number, total: number) => void;
   /** A device of the page's own; else one of the default adapter. */
   device?: GPUDevice;
+  /** What the state begins with, by name; or a model whose state is shared, on its device. */
+  state?: Record<string, Elements> | Model;
 }
 
 /** Loads the folder that hg.export_web wrote. */

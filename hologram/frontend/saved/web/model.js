@@ -1,20 +1,25 @@
 // A function that hologram exported, run by WebGPU: `const model = await load("folder/"); await model.run({x})`.
 
-const FORMAT = 1;
+const FORMAT = 2;
 
-/** Loads the folder at a URL; `progress(loaded, total)` hears of the weights' bytes. Throws an Error that says why not. */
-export async function load(url, { progress = () => {}, device } = {}) {
+/** Loads the folder at a URL; `progress(loaded, total)` hears of the weights' bytes. Throws an Error that says why not.
+ *  `state` is what arguments of that name begin with: arrays by name, or a model whose memory they share. */
+export async function load(url, { progress = () => {}, device, state = {} } = {}) {
   const folder = new URL(url.endsWith("/") ? url : `${url}/`, globalThis.location?.href);
-  const program = await (await fetched(new URL("program.json", folder))).json();
+  if (state instanceof Model) device ??= state.device;
+  const adapter = device ? undefined : await found();
+  const software = (device?.adapterInfo ?? adapter?.info)?.isFallbackAdapter;
+  const plan = new URL(software ? "software.json" : "program.json", folder);
+  const program = await (await fetched(plan)).json();
   if (program.format !== FORMAT) {
-    throw new Error(`${folder}program.json: format ${FORMAT} is needed, got ${program.format}: export it anew`);
+    throw new Error(`${plan}: format ${FORMAT} is needed, got ${program.format}: export it anew`);
   }
-  device ??= await opened(program);
-  const texts = await Promise.all(
-    program.shaders.map(async (name) => (await fetched(new URL(name, folder))).text()),
+  device ??= await opened(adapter, program);
+  const texts = new Map(
+    await Promise.all(program.shaders.map(async (name) => [name, await (await fetched(new URL(name, folder))).text()])),
   );
   const weights = await downloaded(new URL("weights.bin", folder), program, progress);
-  return await Model.made(device, program, texts, weights);
+  return await Model.made(device, program, texts, weights, state);
 }
 
 async function fetched(url) {
@@ -23,10 +28,14 @@ async function fetched(url) {
   return response;
 }
 
-async function opened(program) {
+async function found() {
   if (!globalThis.navigator?.gpu) throw new Error("this browser has no WebGPU, or the page is not from https");
   const adapter = await navigator.gpu.requestAdapter();
   if (!adapter) throw new Error("this machine has no adapter for WebGPU");
+  return adapter;
+}
+
+async function opened(adapter, program) {
   const requiredLimits = {};
   for (const [name, wanted] of Object.entries(program.limits)) {
     if (wanted > adapter.limits[name]) {
@@ -57,18 +66,22 @@ async function downloaded(url, program, progress) {
   return bytes;
 }
 
-/** A program on a device. `inputs` and `outputs` say what `run` takes and gives: names, dtypes, shapes. */
+/** A program on a device. `inputs` and `outputs` say what `run` takes and gives: names, dtypes, shapes; `state` what
+ *  stays on the device from call to call. */
 export class Model {
-  static async made(device, program, texts, weights) {
+  static async made(device, program, texts, weights, state) {
     const model = new Model();
-    Object.assign(model, { device, name: program.name, inputs: program.inputs, outputs: program.outputs });
+    const { name, inputs, outputs, copies } = program;
+    Object.assign(model, { device, name, inputs, outputs, state: program.state, copies });
     const { STORAGE, COPY_DST, COPY_SRC, UNIFORM, MAP_READ } = GPUBufferUsage;
-    model.buffers = program.buffers.map((size) =>
-      device.createBuffer({ size, usage: STORAGE | COPY_DST | COPY_SRC }),
+    const shared = state instanceof Model ? model.#taken(state) : new Map();
+    model.buffers = program.buffers.map(
+      (size, k) => shared.get(k) ?? device.createBuffer({ size, usage: STORAGE | COPY_DST | COPY_SRC }),
     );
     for (const { buffer, at, bytes } of program.weights) {
-      device.queue.writeBuffer(model.buffers[buffer], 0, weights, at, bytes);
+      if (!shared.has(buffer)) device.queue.writeBuffer(model.buffers[buffer], 0, weights, at, bytes);
     }
+    if (!(state instanceof Model)) model.set(state);
     const layouts = new Map(); // of bind groups, by how buffers are bound
     const layoutOf = (step) => {
       const types = [...step.writable.map((w) => (w ? "storage" : "read-only-storage"))];
@@ -86,7 +99,7 @@ export class Model {
         const layout = layoutOf(step);
         const key = `${step.shader} ${step.writable}`;
         if (!pipelines.has(key)) {
-          const module = device.createShaderModule({ code: texts[step.shader] });
+          const module = device.createShaderModule({ code: texts.get(step.shader) });
           const bindGroupLayouts = [layout];
           pipelines.set(
             key,
@@ -117,6 +130,43 @@ export class Model {
     return model;
   }
 
+  /** The buffers of another model's state, by the numbers that they have here. */
+  #taken(other) {
+    return new Map(
+      this.state.map(({ name, dtype, shape, buffer }) => {
+        const theirs = other.state.find((each) => each.name === name);
+        if (theirs?.dtype !== dtype || String(theirs.shape) !== String(shape)) {
+          const got = theirs ? `${theirs.dtype} of [${theirs.shape}]` : "nothing";
+          throw new Error(`${this.name}: the state ${name} must be ${dtype} of [${shape}], ${other.name} has ${got}`);
+        }
+        return [buffer, other.buffers[theirs.buffer]];
+      }),
+    );
+  }
+
+  /** Writes parts of the state anew: typed arrays by name. */
+  set(given) {
+    for (const name of Object.keys(given)) {
+      const known = this.state.find((each) => each.name === name);
+      if (!known) throw new Error(`${this.name}: its state has no ${name}`);
+      this.#write(known, given[name]);
+    }
+  }
+
+  #write({ name, dtype, shape, bytes, buffer }, array) {
+    const kind = ARRAYS[dtype];
+    if (!(array instanceof kind) || array.byteLength !== bytes) {
+      const got = array === undefined ? "nothing" : `${array.constructor.name} of ${array.length}`;
+      throw new Error(`${this.name}: ${name} must be a ${kind.name} of [${shape}], got ${got}`);
+    }
+    let data = new Uint8Array(array.buffer, array.byteOffset, bytes);
+    if (bytes % 4) {
+      data = new Uint8Array(padded(bytes));
+      data.set(new Uint8Array(array.buffer, array.byteOffset, bytes));
+    }
+    this.device.queue.writeBuffer(this.buffers[buffer], 0, data);
+  }
+
   /** The outputs, by name, for typed arrays by the names of the inputs. Calls run one after the other. */
   async run(given) {
     const call = this.last.then(() => this.#run(given));
@@ -126,17 +176,7 @@ export class Model {
 
   async #run(given) {
     const { device } = this;
-    for (const { name, dtype, shape, bytes, buffer } of this.inputs) {
-      const array = given[name];
-      const kind = ARRAYS[dtype];
-      if (!(array instanceof kind) || array.byteLength !== bytes) {
-        const got = array === undefined ? "nothing" : `${array.constructor.name} of ${array.length}`;
-        throw new Error(`${this.name}: ${name} must be a ${kind.name} of [${shape}], got ${got}`);
-      }
-      const data = new Uint8Array(padded(bytes));
-      data.set(new Uint8Array(array.buffer, array.byteOffset, bytes));
-      device.queue.writeBuffer(this.buffers[buffer], 0, data);
-    }
+    for (const input of this.inputs) this.#write(input, given[input.name]);
     const encoder = device.createCommandEncoder();
     const pass = encoder.beginComputePass();
     for (const { pipeline, group, groups } of this.steps) {
@@ -145,6 +185,9 @@ export class Model {
       pass.dispatchWorkgroups(...groups);
     }
     pass.end();
+    for (const [from, to, bytes] of this.copies) {
+      encoder.copyBufferToBuffer(this.buffers[from], 0, this.buffers[to], 0, bytes);
+    }
     this.outputs.forEach(({ buffer, bytes }, k) => {
       encoder.copyBufferToBuffer(this.buffers[buffer], 0, this.readers[k], 0, padded(bytes));
     });
