@@ -187,8 +187,8 @@ def choose(a: Any, choices: Any, mode: str = "raise") -> Tensor:
 
     With the mode "wrap" they go around; "clip" and "raise" are the same: nobody waits to look at them.
     """
-    parts = beside(*choices)
-    at = _within("choose", asarray(a), len(parts), mode)
+    at, *parts = beside(a, *choices)
+    at = _within("choose", at, len(parts), mode)
     found = parts[-1]
     for k in reversed(fixed_range(len(parts) - 1)):
         found = logic.where(logic.less_equal(at, k), parts[k], found)
@@ -203,7 +203,7 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
     """
     made = asarray(x)
     several = isinstance(condlist, (list, tuple)) or getattr(condlist, "ndim", 0) > made.ndim
-    conditions = [asarray(c) for c in (condlist if several else [condlist])]
+    conditions = beside(made, *(condlist if several else [condlist]))[1:]
     count = len(conditions)
     if len(funclist) not in (count, count + 1):
         raise ValueError(
