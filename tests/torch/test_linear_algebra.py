@@ -242,3 +242,20 @@ def test_where_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     told = [str(w.message) for w in said if "HOLOGRAM_HOST_LINALG=1" in str(w.message)]
     assert len(told) == (0 if resident else 1)
     assert all("no kernels for aten::_linalg_eigvals" in text for text in told)
+
+
+@pytest.mark.parametrize("left", [True, False])
+@pytest.mark.parametrize("adjoint", [True, False])
+def test_complex_systems_by_factors(left: bool, adjoint: bool) -> None:
+    torch.manual_seed(0)
+    a, b = (torch.randn(2, 4, 4, dtype=torch.complex64) for _ in range(2))
+    factors, pivots = linalg.lu_factor(a)
+    found = linalg.lu_solve(*(t.to("hologram") for t in (factors, pivots, b)), left=left, adjoint=adjoint)
+    a = a.mH if adjoint else a
+    torch.testing.assert_close(a @ found.cpu() if left else found.cpu() @ a, b, rtol=1e-3, atol=1e-4)
+
+
+def test_factors_of_complex_matrices() -> None:
+    a = torch.randn(3, 3, dtype=torch.complex64, generator=torch.Generator().manual_seed(0))
+    a = a @ a.mH + torch.eye(3)
+    torch.testing.assert_close(torch.cholesky(a.to("hologram")).cpu(), linalg.cholesky(a))

@@ -37,11 +37,11 @@ def _lu(name: str, x: Tensor) -> tuple[bool, Any]:
     return turned, solving.lu(x.mT if turned else x)
 
 
-def _solved(factors: Tensor, pivots: Tensor, b: Tensor, left: bool, adjoint: bool) -> Tensor:
+def _solved(factors: Tensor, pivots: Tensor, b: Tensor, left: bool, transposed: bool) -> Tensor:
     """The x with a x = b, or x a = b; a may have been transposed before it was factored."""
     if left:
-        return solving.lu_solve(factors, pivots, b, adjoint=adjoint)
-    return solving.lu_solve(factors, pivots, b.mT, adjoint=not adjoint).mT
+        return solving.lu_solve(factors, pivots, b, adjoint=transposed)
+    return solving.lu_solve(factors, pivots, b.mT, adjoint=not transposed).mT
 
 
 @matrices("linalg_lu_factor_ex", solving.lu, checked="torch.linalg.lu_factor_ex")
@@ -52,6 +52,8 @@ def lu_factor_ex(x: Tensor) -> Any:
 
 @matrices("linalg_lu_solve", solving.lu_solve)
 def lu_solve(factors: Tensor, pivots: Tensor, b: Tensor, left: bool = True, adjoint: bool = False) -> Tensor:
+    if adjoint and b.dtype.is_complex:  # the conjugate of what the conjugate of b gives with the transpose
+        return hg.conj(_solved(factors, pivots - 1, hg.conj(b), left, True))
     return _solved(factors, pivots - 1, b, left, adjoint)
 
 
