@@ -1,4 +1,4 @@
-"""The programs of examples/transforms, beside derivatives worked out by hand in double precision; and as scripts."""
+"""The programs of examples/transforms, beside derivatives worked out by hand in double precision; and one as a script."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 import hologram as hg
 from hologram.demo import gallery
@@ -55,9 +54,7 @@ def test_rosenbrock(executor: hg.Executor) -> None:
     np.testing.assert_allclose(module.curvature(executor.tensor(x)).to_numpy(), want, rtol=1e-5, atol=1e-3)
 
 
-@pytest.mark.parametrize(
-    ("name", "said"), [("per_example", "that of example 0"), ("rosenbrock", "after 20 steps 0.0e+00")]
-)
-def test_as_scripts(name: str, said: str, backend: str) -> None:
-    command = [sys.executable, str(FOLDER / f"{name}.py"), backend]
-    assert said in subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+def test_as_script(backend: str) -> None:
+    command = [sys.executable, str(FOLDER / "rosenbrock.py"), backend]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    assert "after 20 steps 0.0e+00" in run.stdout
