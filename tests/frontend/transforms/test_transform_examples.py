@@ -1,4 +1,4 @@
-"""The programs of examples/transforms, beside derivatives worked out by hand in double precision; and one as a script."""
+"""The programs of examples/transforms, beside derivatives worked out by hand in f64; and one as a script."""
 
 from __future__ import annotations
 
