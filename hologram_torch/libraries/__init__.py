@@ -31,6 +31,7 @@ ADAPTERS = {
     "sentence_transformers.util.environment": ("with_sentence_transformers", "environment"),
     "torch._dynamo.trace_rules": ("with_dynamo", "trace_rules"),
     "torch.autograd.profiler": ("with_profiler", "profiler"),
+    "transformers.cli.serving.model_manager": ("with_transformers", "serving"),
     "transformers.generation.utils": ("with_transformers", "generation"),
     "transformers.pipelines.base": ("with_transformers", "pipelines"),
     "transformers.training_args": ("with_transformers", "training_args"),
