@@ -145,7 +145,7 @@ def _environment() -> Any:
         left = MOST_STEPS
 
         def spend(self, steps: int) -> None:
-            self.left -= steps
+            self.left -= max(steps, 0)
             if self.left < 0:
                 raise OverflowError(f"it takes more than {MOST_STEPS} steps")
 

@@ -174,6 +174,10 @@ REFUSED = {
         },
         "more than 1000000 steps",
     ),
+    "negative": (
+        {"tokenizer.chat_template": "{% set x = 'a' * -10**12 %}{{ 'a' * 10**7 }}"},
+        "more than 1000000 steps",
+    ),
     "power": ({"tokenizer.chat_template": "{{ 10 ** 10000000 }}"}, "more than 1000000 steps"),
     "syntax": ({"tokenizer.chat_template": "{% if %}"}, "TemplateSyntaxError"),
     "raises": ({"tokenizer.chat_template": "{{ raise_exception('no') }}"}, "ValueError: no"),
