@@ -44,6 +44,8 @@ def chat(
     """Talk with a language model; its weights stay packed as they are in the file."""
     if as_json and prompt is None:
         raise typer.BadParameter("--json goes with --prompt")
+    if prompt is not None and not prompt.strip():
+        raise typer.BadParameter("--prompt must say something, it is empty")
     sampling = Sampling(temperature, top_k, top_p, seed)
     with hg.Executor(backend=backend, device=selector.number_or_name(device)) as executor:
         with errors.status(f"Loading {model.name}"):

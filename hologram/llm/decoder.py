@@ -262,10 +262,10 @@ def block(
     x = x + y
     n, (heads, kept, size) = x.shape[0], (a.heads, a.key_heads, a.head_size)
     y = product(norm(a, x, w["attn_norm"]), w["qkv"], w.get("qkv_bias")).reshape(n, heads + 2 * kept, size)
-    q, k, v = y[:, :heads], y[:, heads : heads + kept], y[:, heads + kept :]
-    if "attn_q_norm" in w:
-        q, k = norm(a, q, w["attn_q_norm"]), norm(a, k, w["attn_k_norm"])
-    q, k = rotate(q, places.rotated), rotate(k, places.rotated)
+    both, v = y[:, : heads + kept], y[:, heads + kept :]
+    if "qk_norm" in w:
+        both = hg.rms_norm(both, eps=a.epsilon) * w["qk_norm"]
+    q, k = rotate(both[:, :heads], places.rotated), rotate(both[:, heads:], places.rotated)
     cache = written(cache, places.slots, [k.permute(1, 0, 2), v.permute(1, 0, 2)])
     y = product(attention(a, sight, q, cache, places), w["attn_output"])
     x = x + (norm(a, y, w["post_attention_norm"]) if "post_attention_norm" in w else y)
@@ -335,9 +335,13 @@ def gate(a: Architecture, opened: Tensor, y: Tensor) -> Tensor:
 
 def mixture(a: Architecture, x: Tensor, w: Block) -> Tensor:
     """What the experts say that a token is sent to, by their shares (Shazeer et al. 2017); and the one for all."""
-    shares, chosen = hg.topk(hg.softmax(product(x, w["router"]), dim=-1), a.experts_used)
-    if a.shares_sum_to_one:
+    scores = product(x, w["router"])
+    if a.shares_sum_to_one:  # those of the chosen among themselves
+        scores, chosen = hg.topk(scores, a.experts_used)
+        shares = hg.exp(scores - scores[:, :1])  # the largest is the first
         shares = shares / hg.sum(shares, axis=-1, keepdims=True)
+    else:
+        shares, chosen = hg.topk(hg.softmax(scores, dim=-1), a.experts_used)
     (first, *second), (down,), rows = w["gate_up_experts"], w["down_experts"], x.unsqueeze(1)
     if not second and isinstance(first, Packed) and not a.gelu:
         y = first.experts(rows, chosen, a.experts, activation="silu", gated=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,6 +39,7 @@ CUTS |= {"phi-2": None, "llama4": CUTS["gpt-4o"]}
 DIGITS = ("smollm", "starcoder", "refact", "command-r")  # numbers digit by digit, then GPT-2's way
 NORMAL, UNKNOWN, CONTROL, DEFINED = 1, 2, 3, 4  # types of tokens
 SPACE = "\u2581"
+MOST_STEPS = 1_000_000  # of a template
 _BROKEN = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError, MemoryError)
 _LOOPS = "jinja2.ext.loopcontrols"  # break and continue, which templates have from transformers
 
@@ -98,19 +99,16 @@ class Tokenizer:
             raise self.model.wrong(
                 key, "this model has no template for conversations; generate() goes on from a text"
             )
-        environment = sandbox.ImmutableSandboxedEnvironment(
-            trim_blocks=True, lstrip_blocks=True, extensions=[_LOOPS]
-        )
-        environment.globals["raise_exception"] = _refused
-        environment.globals["strftime_now"] = lambda form: datetime.datetime.now().strftime(form)
+        environment = _environment()
         names = {n: self.codec.id_to_token(i) for n in ("bos", "eos") if (i := self._special(n)) is not None}
         given = {f"{n}_token": text for n, text in names.items()}
         from jinja2 import TemplateError
 
         try:
-            return environment.from_string(template).render(
+            pieces = environment.from_string(template).generate(
                 messages=messages, tools=None, documents=None, add_generation_prompt=True, **given
             )
+            return "".join(environment.counted(pieces))
         except (TemplateError, *_BROKEN) as error:
             raise self.model.wrong(key, f"it cannot be applied: {type(error).__name__}: {error}") from error
 
@@ -140,6 +138,43 @@ class Stream:
         open_ = max((n for s in self._stops for n in range(1, len(s)) if text.endswith(s[:n])), default=0)
         self.held = text[len(text) - open_ :]
         return text[: len(text) - open_]
+
+
+def _environment() -> Any:
+    """What templates may use, all together for so many steps: turns of ranges, pieces of text, sizes of products."""
+
+    class Bounded(sandbox.ImmutableSandboxedEnvironment):
+        intercepted_binops = frozenset({"*", "**"})
+        left = MOST_STEPS
+
+        def spend(self, steps: int) -> None:
+            self.left -= max(steps, 0)
+            if self.left < 0:
+                raise OverflowError(f"it takes more than {MOST_STEPS} steps")
+
+        def range(self, *ends: int) -> Any:
+            numbers = range(*ends)
+            self.spend(len(numbers))
+            return numbers
+
+        def counted(self, things: Iterable[Any]) -> Iterator[Any]:
+            for thing in things:
+                self.spend(1)
+                yield thing
+
+        def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
+            if operator == "**" and isinstance(left, int) and isinstance(right, int):
+                self.spend(left.bit_length() * right)
+            for times, what in ((left, right), (right, left)):
+                if isinstance(times, int) and isinstance(what, Sized):
+                    self.spend(times * len(what))
+            return super().call_binop(context, operator, left, right)
+
+    environment = Bounded(trim_blocks=True, lstrip_blocks=True, extensions=[_LOOPS])
+    environment.globals["range"] = environment.range
+    environment.globals["raise_exception"] = _refused
+    environment.globals["strftime_now"] = lambda form: datetime.datetime.now().strftime(form)
+    return environment
 
 
 def _refused(text: str) -> None:

@@ -87,12 +87,14 @@ class Loader:
         if any(self._has(f"{at}{n}.bias") for n in sizes):
             biases = [self._bias(at + n, size) for n, size in sizes.items()]
             block["qkv_bias"] = self.executor.tensor(np.concatenate(biases))
-        norms = {"attn_norm": a.width, "attn_q_norm": a.head_size, "attn_k_norm": a.head_size}
-        norms |= {"post_attention_norm": a.width, "ffn_norm": a.width, "post_ffw_norm": a.width}
+        if self._has(f"{at}attn_q_norm.weight"):
+            heads = {"attn_q_norm": a.heads, "attn_k_norm": a.key_heads}
+            rows = [self._numbers(f"{at}{n}.weight", (a.head_size,)) for n in heads]
+            block["qk_norm"] = self.executor.tensor(np.repeat(rows, list(heads.values()), axis=0))
         needed = ("attn_norm", "ffn_norm")
         block |= {
-            n: self.vector(at + n, size)
-            for n, size in norms.items()
+            n: self.vector(at + n, a.width)
+            for n in (*needed, "post_attention_norm", "post_ffw_norm")
             if n in needed or self._has(f"{at}{n}.weight")
         }
         return block | (self._experts(at) if a.experts else self._gated(at))

@@ -156,7 +156,7 @@ def _into(target: Tensor, source: torch.Tensor) -> None:
         if tensor.executor is target.executor:
             target.executor.copy(tensor, target)
             return
-        array = tensor.to_numpy()
+        given = array = tensor.to_numpy()
     elif _beside(source, target):
         move_to_device_of = target.executor.from_dlpack(
             source.detach().resolve_conj().resolve_neg(), copy=None
@@ -166,7 +166,7 @@ def _into(target: Tensor, source: torch.Tensor) -> None:
         target.executor.device.hand_over(_stream(source.device))
         return
     else:
-        array = host_array(source if source.device.type == "cpu" else source.cpu())
+        given = array = host_array(source if source.device.type == "cpu" else source.cpu())
     if not target.size:
         return
     if array.dtype != target.dtype.numpy and array.size <= target.size:
@@ -174,7 +174,7 @@ def _into(target: Tensor, source: torch.Tensor) -> None:
             array = convert(target.dtype, array)  # as the device does
     if not deferred() and array.shape == target.shape and target.layout is target.buffer.kind.layout:
         target.buffer.from_numpy(array)
-        release(array)
+        release(given)
         return
     target.executor.copy(target.executor.tensor(array), target)
 

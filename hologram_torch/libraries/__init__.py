@@ -33,6 +33,7 @@ ADAPTERS = {
     "torch.distributed.tensor": ("with_dtensor", "operators"),
     "torch.distributed.tensor.experimental._context_parallel._attention": ("with_dtensor", "sequences"),
     "torch.autograd.profiler": ("with_profiler", "profiler"),
+    "transformers.cli.serving.model_manager": ("with_transformers", "serving"),
     "transformers.generation.utils": ("with_transformers", "generation"),
     "transformers.pipelines.base": ("with_transformers", "pipelines"),
     "transformers.training_args": ("with_transformers", "training_args"),

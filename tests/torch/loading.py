@@ -20,9 +20,9 @@ def memory(field: str) -> int:
     return next(int(line.split()[1]) << 10 for line in lines if line.startswith(f"{field}:"))
 
 
-def loaded(folder: Path, way: str) -> dict[str, Any]:
+def loaded(folder: Path, way: str, dtype: str) -> dict[str, Any]:
     if way == "from_pretrained":
-        return dict(Model.from_pretrained(folder, device_map="hologram").state_dict())
+        return dict(Model.from_pretrained(folder, device_map="hologram", dtype=dtype).state_dict())
     found: dict[str, Any] = {}
     for shard in sorted(folder.glob("*.safetensors")):
         found |= load_file(shard, device=torch.accelerator.current_device_index())
@@ -33,7 +33,7 @@ if __name__ == "__main__":
     Model = transformers().LlamaForCausalLM
     (torch.zeros(1 << 20, device="hologram") + 1).sum().item()
     before = memory("VmRSS")
-    weights = loaded(Path(sys.argv[1]), sys.argv[2])
+    weights = loaded(Path(sys.argv[1]), *sys.argv[2:])
     grown = memory("VmHWM") - before
     sums = {n: x.double().sum().item() for n, x in weights.items()}
     print(

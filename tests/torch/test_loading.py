@@ -22,29 +22,35 @@ LINUX = pytest.mark.skipif(sys.platform != "linux", reason="Linux says what memo
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
-    """A folder of shards, and the sum of each weight."""
+    """A folder of shards in f32, and each weight."""
     library, folder = transformers(), tmp_path_factory.mktemp("model")
     config = library.LlamaConfig(
         vocab_size=8000, hidden_size=1024, intermediate_size=4096, num_hidden_layers=3, num_attention_heads=8
     )
     model = library.LlamaForCausalLM(config)
     model.save_pretrained(folder, max_shard_size="64MB")
-    return folder, {n: x.double().sum().item() for n, x in model.state_dict().items()}
+    return folder, model.state_dict()
 
 
 @LINUX
-@pytest.mark.parametrize("way", ["from_pretrained", "load_file"])
-def test_memory_while_loading(way: str, saved: tuple[Path, dict[str, Any]]) -> None:
-    folder, sums = saved
+@pytest.mark.parametrize(
+    ("way", "dtype"),
+    [("from_pretrained", "float32"), ("load_file", "float32"), ("from_pretrained", "float16")],
+)
+def test_memory_while_loading(way: str, dtype: str, saved: tuple[Path, dict[str, Any]]) -> None:
+    """As the file has it, and converted on the way."""
+    folder, weights = saved
+    weights = {name: weight.to(getattr(torch, dtype)) for name, weight in weights.items()}
     shards = [file.stat().st_size for file in folder.glob("*.safetensors")]
     assert len(shards) > 3
     assert sum(shards) > 200 << 20
-    command = [sys.executable, "-m", "tests.torch.loading", str(folder), way]
+    command = [sys.executable, "-m", "tests.torch.loading", str(folder), way, dtype]
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     said = json.loads(result.stdout.splitlines()[-1])
     assert said["devices"] == ["hologram:0"]
+    sums = {name: weight.double().sum().item() for name, weight in weights.items()}
     assert said["sums"] == pytest.approx(sums, rel=1e-6, abs=1e-3)
-    assert said["grown"] < 1.1 * sum(shards) + max(shards)
+    assert said["grown"] < 1.1 * sum(weight.nbytes for weight in weights.values()) + max(shards)
 
 
 def written(path: Path) -> Any:
