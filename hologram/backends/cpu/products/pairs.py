@@ -143,6 +143,6 @@ class PairedProducts(Products):
             return ()
 
         for x in (one, other):
-            self._fetched(w, w.element(x, "i16", str(2 * self._lanes)))
+            self._prefetched(w, w.element(x, "i16", str(2 * self._lanes)))
         w.loop("0", vectors, str(_COLUMNS), (), vector)
         w.loop(vectors, "%columns", "1", (), single)
