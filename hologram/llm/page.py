@@ -75,7 +75,7 @@ def write_page(
             tokens = executor.zeros((1, n), "i32")
             hg.export_web(folder / name, function, tokens, known, empty, caches, state=("weights", "cache"))
     about = {
-        "model": model.metadata.get("general.name", Path(path).stem),
+        "model": _name(model),
         "file": MODEL if copy else None,
         "bytes": len(model.bytes),
         "sha256": hashlib.sha256(model.bytes).hexdigest(),
@@ -163,6 +163,12 @@ class Noting(Loader):
                 raise UnsupportedOperation(f"page: {path} is not one that a page loads")
             found[dotted(path)] = known[id(leaf)]
         return found
+
+
+def _name(model: GGUF) -> str:
+    """What a page calls the model."""
+    parts = [str(model.metadata.get(f"general.{key}", "")) for key in ("basename", "size_label")]
+    return " ".join(filter(None, parts)) or str(model.metadata.get("general.name", model.path.stem))
 
 
 def _talk(model: GGUF) -> dict[str, Any]:
