@@ -24,8 +24,10 @@ rounded, or integers. Of [complex numbers](complex.md) the bound is that of each
 larger one. `tests/test_ops.py` holds every backend to it.
 
 On `cpu`, `cuda` and `metal` the arithmetic beneath is that of IEEE 754: denormal numbers, NaN, infinities and the signs
-of zeros count. WebGPU's standard leaves much to the driver, so each is asked when it is first opened, and `hologram
-doctor` says what it does not keep. Of WebGPU is promised:
+of zeros count, but in products of bf16 on processors with AVX512_BF16, whose instruction takes numbers below 2^-126 in
+magnitude for 0, operands, sums and results alike (`HOLOGRAM_CPU_WITHOUT=avx512bf16` does without it, and so do
+[reproducible executors](reproducible.md)). WebGPU's standard leaves much to the driver, so each is asked when it is
+first opened, and `hologram doctor` says what it does not keep. Of WebGPU is promised:
 
 - NaN, choices, division by any number, remainders, a product rounded before it is added: everywhere. Where the driver
   does otherwise they are computed in another way. (`mad` in programs of your own may be rounded once or twice.)

@@ -89,8 +89,8 @@ from hologram.frontend.numpy_names.positions import (
 )
 from hologram.frontend.numpy_names.products import (
     allclose as allclose, array_equal as array_equal, array_equiv as array_equiv, cross as cross,
-    inner as inner, isclose as isclose, kron as kron, matvec as matvec, outer as outer, vdot as vdot,
-    vecmat as vecmat,
+    inner as inner, isclose as isclose, kron as kron, matvec as matvec, may_share_memory as may_share_memory,
+    outer as outer, vdot as vdot, vecmat as vecmat,
 )
 from hologram.frontend.numpy_names.quantiles import (
     median as median, nanmedian as nanmedian, nanpercentile as nanpercentile, nanquantile as nanquantile,

@@ -8,7 +8,7 @@ from hologram_torch.loading import whole
 
 whole.open()  # what follows changes what stood behind the doors
 
-from hologram_torch import aten, autocast, flexible, module  # noqa: E402
+from hologram_torch import aten, autocast, flexible, module, replicas  # noqa: E402
 from hologram_torch.device import current, generator, pinned, profiling, streams  # noqa: E402
 from hologram_torch.door import door  # noqa: E402
 from hologram_torch.fallback import unknown  # noqa: E402
@@ -24,6 +24,7 @@ for _class in (generator.Generator, streams.Stream, streams.Event):
 storages.settle()
 interchange.settle()
 flexible.settle()
+replicas.settle()
 profiling.settle()
 keep_parameters()
 door.become(module)

@@ -1,4 +1,4 @@
-"""torch.distributed for tensors of the device: collectives of gloo on copies in host memory.
+"""torch.distributed for tensors of the device: collectives of gloo, on copies in host memory where it is not theirs.
 
     torch.distributed.init_process_group()          # or "hologram", "gloo", "cpu:gloo,hologram:gloo"
 
@@ -22,7 +22,7 @@ from torch._C._distributed_c10d import _create_work_from_future  # pyright: igno
 from torch.utils import _pytree as pytree
 
 from hologram_torch.loading import NAME
-from hologram_torch.tensors.memory import is_ours
+from hologram_torch.tensors.memory import hologram_tensor, is_ours
 
 __all__ = ["opened"]
 
@@ -58,6 +58,7 @@ FLAT = (
     c10d.allgather_into_tensor_coalesced_,
     c10d.reduce_scatter_tensor_coalesced_,
 )
+SHARED = (torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.uint8)
 _operations: Any = dist.ReduceOp.RedOpType
 AVERAGE = int(_operations.AVG)
 
@@ -79,6 +80,14 @@ def _backend(group: Any, device: Any) -> Any:
     if kind not in group._device_types and other in group._device_types:
         group._register_backend(kind, dist.ProcessGroup.BackendType.CUSTOM, _get_backend(group, other))
     return _get_backend(group, device)
+
+
+def _host(x: torch.Tensor) -> tuple[torch.Tensor, bool]:
+    """What gloo is given for a tensor of the device: its memory where that is the host's, else a copy; and which."""
+    own = hologram_tensor(x)
+    if own.executor.limits.host_resident and own.layout.is_contiguous and x.dtype in SHARED:
+        return torch.from_dlpack(own), True
+    return x.detach().cpu().contiguous(), False
 
 
 def _finished(work: Any) -> Any:
@@ -149,13 +158,13 @@ def _kernel(collective: Any, writes: bool) -> Callable[..., Any]:
     alone = len(operator._schema.returns) == 1  # the Work, without the tensors
 
     def run(*given: Any) -> Any:
-        staged: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
+        staged: dict[int, tuple[torch.Tensor, torch.Tensor, bool]] = {}
 
         def down(x: torch.Tensor) -> torch.Tensor:
             if not is_ours(x):
                 return x
             if id(x) not in staged:
-                staged[id(x)] = (x, x.detach().cpu().contiguous())
+                staged[id(x)] = (x, *_host(x))
             here = staged[id(x)][1]
             return here.view(-1) if collective in FLAT else here
 
@@ -176,9 +185,13 @@ def _kernel(collective: Any, writes: bool) -> Callable[..., Any]:
 
         def copied() -> list[torch.Tensor]:
             with torch.no_grad():
-                for there, here in wanted:
-                    there.copy_(here.div_(size) if mean else here)
-            return [there for there, _ in wanted]
+                for there, here, shared in wanted:
+                    result = here.div_(size) if mean else here
+                    if not shared:
+                        there.copy_(result)
+                    elif not there.is_inference():
+                        torch._C._increment_version([there])
+            return [there for there, *_ in wanted]
 
         if wanted and async_at < len(given) and not given[async_at]:
             with _told(where):
@@ -193,7 +206,7 @@ def _kernel(collective: Any, writes: bool) -> Callable[..., Any]:
                     with _told(where):
                         done.value()
                 except dist.DistBackendError as error:
-                    _spoilt([there for there, _ in wanted], error)
+                    _spoilt([there for there, *_ in wanted], error)
                     raise
                 return copied()
 

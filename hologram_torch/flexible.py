@@ -20,16 +20,10 @@ from torch._higher_order_ops.flex_attention import (
 from torch._higher_order_ops.flex_attention import flex_attention as _operator
 from torch.nn.attention import flex_attention
 
+from hologram_torch import traced
+
 SCORES = 4 << 20  # that are made at a time
 LEAST_ROWS = 16  # of them, that products are worth it
-
-_check = flex_attention._validate_device
-
-
-def checked(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> None:
-    """What PyTorch refuses of other devices."""
-    if query.device.type != "hologram":
-        _check(query, key, value)
 
 
 def _rows(query: torch.Tensor, key: torch.Tensor) -> Iterator[slice]:
@@ -121,6 +115,6 @@ def _wanted(x: Any) -> Any:
 def settle() -> None:
     """Has PyTorch take the device."""
     changed: Any = flex_attention
-    changed._validate_device = checked
+    changed._validate_device = traced.validated
     _operator.py_impl(DispatchKey.PrivateUse1)(attention)
     flex_attention_backward.py_impl(DispatchKey.PrivateUse1)(attention_backward)

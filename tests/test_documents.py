@@ -5,6 +5,9 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import re
+import shlex
+import subprocess
+import sys
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -49,6 +52,14 @@ def test_the_guide_for_numpys_users_runs_as_printed(capsys: pytest.CaptureFixtur
     expected = re.findall(r"print\(.*\)\s+# (.*)$", program, re.MULTILINE)
     assert capsys.readouterr().out.splitlines() == expected
     assert len(expected) == 5
+
+
+def test_scipy_takes_tensors_as_the_guide_says() -> None:
+    pytest.importorskip("scipy")
+    (script,) = re.findall(r"```sh\n(.*?)```", (ROOT / "docs/numpy.md").read_text(), re.DOTALL)
+    script = script.replace("python", shlex.quote(sys.executable), 1)
+    run = subprocess.run(["sh", "-c", script], capture_output=True, text=True, timeout=120, check=True)
+    assert run.stdout.splitlines() == re.findall(r"print\(.*\)\s+# (.*)$", script, re.MULTILINE)
 
 
 def test_the_guide_for_numpys_users_names_every_function() -> None:

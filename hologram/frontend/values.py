@@ -15,11 +15,15 @@ if TYPE_CHECKING:
 else:
     arithmetic = lazy.module("hologram.atlas.arithmetic")
 
+_PYTHON = frozenset({bool, int, float, complex})
+_DOUBLE = (dtypes.f64, dtypes.c128, np.dtype(np.float64), np.dtype(np.complex128))
+
 
 def host_values(array: Any, dtype: Any) -> np.ndarray:
-    """What a tensor is made from, as an array: Python floats become f32, unless a dtype is wanted.
+    """What a tensor is made from, as an array: Python's floats become f32, unless a dtype is wanted.
 
-    Arrays are converted as `astype` does. Python's numbers are not: those that the dtype cannot hold are refused.
+    In lists, too, what has a dtype keeps it: `[np.float64(1.0), 2.0]` is f64. Arrays are converted as `astype` does.
+    Python's numbers are not: those that the dtype cannot hold are refused.
     """
     if isinstance(array, float) and not isinstance(array, np.generic):  # a traced one too: its value is held
         array = float(array)
@@ -35,9 +39,17 @@ def host_values(array: Any, dtype: Any) -> np.ndarray:
         raise UnsupportedDType(f"tensor: no integer dtype holds all of {values.tolist()}: name a float dtype")
     if dtype is None:
         single = {dtypes.f64: np.float32, dtypes.c128: np.complex64}.get(own)
-        return values if known or single is None else values.astype(single)
+        return values if known or single is None or _doubles(array) else values.astype(single)
     wanted = dtypes.dtype(dtype)
     if not known:
         return held(array, wanted, "tensor")
     with np.errstate(all="ignore"):
         return values if own is wanted else arithmetic.convert(wanted, values)
+
+
+def _doubles(listed: Any) -> bool:
+    """Whether lists hold something that is f64 or c128 by itself, as NumPy's numbers, arrays and tensors may be."""
+    if not isinstance(listed, (list, tuple)):
+        return getattr(listed, "dtype", bool) in _DOUBLE
+    kinds = set(map(type, listed))
+    return not kinds <= _PYTHON and any(_doubles(x) for x in listed)

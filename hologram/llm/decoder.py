@@ -7,7 +7,8 @@ traced again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -15,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import hologram as hg
+from hologram.foundation.frozen import frozen
 from hologram.frontend.executor import Executor
 from hologram.frontend.packed import Packed
 from hologram.frontend.tensor import Tensor
@@ -23,6 +25,7 @@ from hologram.llm.cache import BLOCK, CACHES, Cache, Pool, Text, power, written
 from hologram.llm.sampling import chosen
 from hologram.llm.weights import Block, Matrix, Weights
 from hologram.runtime.launches.captured import Captured
+from hologram.runtime.memory.reading import fetched
 
 LEAST_ROTATIONS = 4 * BLOCK  # tokens for which there are rotations: a power of two
 LEAST_PIECE, MOST_PIECE = 16, 512  # tokens of a prompt that are computed together: powers of two between
@@ -43,17 +46,34 @@ class Step:
 
     def __init__(self, decoder: Decoder, rows: int, widths: tuple[int, ...], count: int) -> None:
         zeros = decoder.executor.zeros
-        self.state = zeros((rows, 2 + sum(widths)), "i32")
+        self.state, self.tokens = zeros((rows, 2 + sum(widths)), "i32"), zeros((rows, 1), "i32")
         self.settings = zeros((rows, 4)) if count else None
         ends = np.cumsum((2, *widths)).tolist()
 
-        def step() -> tuple[Tensor, Tensor]:
+        def step() -> Tensor:
             state, w = self.state, decoder.weights
             tables = [state[:, start:end] for start, end in pairwise(ends)]
-            x, y = decoder.features(state[:, :1], state[:, 1:2], tables)
-            return decoder.finish(x, y, w.norm, w.head, self.settings, str(count))
+            last = self.tokens if decoder.ahead else None
+            x, y = decoder.features(state[:, :1], state[:, 1:2], tables, last)
+            self.tokens, logits = decoder.finish(x, y, w.norm, w.head, self.settings, str(count), self.tokens)
+            return logits
 
         self.captured = Captured(decoder.executor, step)
+
+
+@frozen(eq=False, repr=False)
+class Flight:
+    """A token of each of some texts, on its way: the host may launch the next before it has read these."""
+
+    texts: Sequence[Text]
+    step: Step
+    began_s: float  # by the clock
+    read_bytes: int  # of weights and cache
+    fetched: Callable[[], np.ndarray]
+
+    def tokens(self) -> list[int]:
+        """Waits for them."""
+        return self.fetched().reshape(-1)[: len(self.texts)].tolist()
 
 
 class Decoder:
@@ -72,10 +92,12 @@ class Decoder:
         self._steps: dict[tuple[int, tuple[int, ...], int], Step] = {}
         self._steps_for: list[Any] = []
         self._tables: list[Rotation] = []
+        self._latest: Flight | None = None
         self.logits: Tensor | None = None  # (rows, words) of the last step, until the next
         self._begin = hg.jit(partial(begin, a))
         self._block = [hg.jit(partial(block, a, sight), donate=3) for sight in a.sights]
-        self.finish = hg.jit(partial(finish, a))
+        self.finish = hg.jit(partial(finish, a), donate=6)
+        self.ahead = not executor.limits.host_resident  # whether steps may begin before the last was read
 
     def piece(self, text: Text) -> int:
         """Computes up to MOST_PIECE tokens of a text, all but its last; gives how many."""
@@ -94,21 +116,37 @@ class Decoder:
 
     def next(self, texts: Sequence[Text]) -> list[int]:
         """A token behind each of some texts, whose last tokens alone are not computed yet."""
-        rows = power(len(texts))
+        flight = self.launched(texts)
+        assert flight is not None
+        return flight.tokens()
+
+    def launched(self, texts: Sequence[Text], before: Flight | None = None) -> Flight | None:
+        """Has a token be computed behind each of some texts, whose last tokens alone are not computed yet.
+
+        Those tokens may be on their way themselves, `before`: None where the device has them no more, or elsewhere.
+        """
+        rows, began_s = power(len(texts)), time.perf_counter()
         tables = self._room(texts, rows, 1, 1)
-        lasts = np.zeros((rows, 2), np.int32)
-        lasts[: len(texts)] = [(text.tokens[-1], text.known) for text in texts]
         count = max(text.sampling.count(self.weights.head.shape[0]) for text in texts)
         step = self.step(rows, tuple(table.shape[1] for table in tables), count)
+        if before is not None and (before is not self._latest or before.step is not step):
+            return None
+        flown = before.texts if before else ()
+        lasts = np.zeros((rows, 2), np.int32)
+        lasts[: len(texts)] = [
+            (t.tokens[-1] if t.known < len(t.tokens) else -1 - flown.index(t), t.known) for t in texts
+        ]
         step.state.buffer.from_numpy(np.concatenate([lasts, *tables], axis=1))
         if step.settings is not None:
             drawn = [text.sampling.row(text.random) for text in texts]
             step.settings.buffer.from_numpy(np.array(drawn + [drawn[0]] * (rows - len(texts)), np.float32))
         step.captured.replay()
-        tokens, self.logits = step.captured.results
+        self.logits = step.captured.results
         for text in texts:
             text.known += 1
-        return tokens.to_numpy()[: len(texts)].tolist()
+        read_bytes = self.read_bytes(texts)
+        self._latest = flight = Flight(texts, step, began_s, read_bytes, fetched(step.tokens.buffer))
+        return flight
 
     def step(self, rows: int, widths: tuple[int, ...], count: int) -> Step:
         """The step of so many texts, and columns of tables; captured again when what it reads moved."""
@@ -146,10 +184,12 @@ class Decoder:
         )
         return self.weights.read_bytes + seen * a.key_heads * 2 * each
 
-    def features(self, tokens: Tensor, known: Tensor, tables: list[Tensor]) -> tuple[Tensor, Tensor]:
+    def features(
+        self, tokens: Tensor, known: Tensor, tables: list[Tensor], last: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
         """Features of tokens (rows, n) behind those that are known (rows, 1); their keys and values are kept."""
         w = self.weights
-        x, y, places = self._begin(tokens, known, tables, w.embedding, self._tables)
+        x, y, places = self._begin(tokens, last, known, tables, w.embedding, self._tables)
         for layer, (weights, sight) in enumerate(zip(w.blocks, self.a.sight_of, strict=True)):
             caches = self.pools[sight].caches
             x, y, caches[layer] = self._block[sight](x, y, weights, caches[layer], places[sight])
@@ -187,6 +227,7 @@ def rotations(
 def begin(
     a: Architecture,
     tokens: Tensor,
+    last: Tensor | None,
     known: Tensor,
     tables: list[Tensor],
     embedding: Any,
@@ -194,9 +235,12 @@ def begin(
 ) -> tuple[Tensor, Tensor, list[Places]]:
     """Features (rows * n, width) of tokens (rows, n) as two terms, and where these stand for each sight.
 
-    A table (rows, 1 + blocks) begins behind so many tokens, the number ahead of its blocks.
+    A token of -1 or less stands for one of those that were chosen last (rows, 1): -1 for the first row's, and so on. A
+    table (rows, 1 + blocks) begins behind so many tokens, the number ahead of its blocks.
     """
     n = tokens.shape[1]
+    if last is not None:
+        tokens = hg.where(tokens < 0, hg.gather(last, hg.maximum(-1 - tokens, 0), dim=0), tokens)
     x = hg.embedding(tokens.reshape(-1), embedding)
     x = x if a.embedding_scale == 1 else x * a.embedding_scale
     at, places = known + hg.arange(n, dtype="i32", device=known.executor), []
@@ -231,12 +275,19 @@ def block(
 
 
 def finish(
-    a: Architecture, x: Tensor, y: Tensor, weight: Tensor, head: Any, settings: Tensor | None, count: str
+    a: Architecture,
+    x: Tensor,
+    y: Tensor,
+    weight: Tensor,
+    head: Any,
+    settings: Tensor | None,
+    count: str,
+    last: Tensor,
 ) -> tuple[Tensor, Tensor]:
-    """The token (rows) that is chosen of the `count` likeliest, and the logits (rows, words)."""
+    """The token (rows, 1) that is chosen of the `count` likeliest, over the last; and the logits (rows, words)."""
     logits = product(norm(a, x + y, weight), (head,))
     logits = hg.tanh(logits / a.logit_cap) * a.logit_cap if a.logit_cap else logits
-    return chosen(logits, settings, int(count)), logits
+    return chosen(logits, settings, int(count)).reshape(last.shape), logits
 
 
 def norm(a: Architecture, x: Tensor, weight: Tensor) -> Tensor:

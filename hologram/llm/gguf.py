@@ -7,9 +7,11 @@ there before memory is taken for it.
 
 from __future__ import annotations
 
+import ctypes
 import math
 import mmap
 import struct
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -90,9 +92,15 @@ class GGUF:
         return self.bytes[tensor.offset : tensor.offset + tensor.nbytes]
 
     def put_aside(self) -> None:
-        """Has what was read so far take no memory, where the system can be told; it is read anew when needed."""
+        """Has what was read so far take no memory, where the system can be told; it is read anew when needed.
+
+        Nor does what was made of it and let go of since, which glibc keeps.
+        """
         if hasattr(mmap, "MADV_DONTNEED"):
             self._map.madvise(mmap.MADV_DONTNEED)
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
+        if trim is not None:
+            trim(0)
 
     def wrong(self, key: str, text: str) -> FormatError:
         """An error about a key of the metadata."""
@@ -110,6 +118,12 @@ class GGUF:
             raise self.wrong(key, f"{kind.__name__} is needed, got {got}")
         if isinstance(value, (int, float)) and value < least:
             raise self.wrong(key, f"it must be at least {least}, got {value}")
+        return value
+
+    def take(self, key: str, kind: type, default: Any = NEEDED) -> Any:
+        """As `get`, of what takes memory and is needed once: it is not kept."""
+        value = self.get(key, kind, default)
+        self.metadata.pop(key, None)
         return value
 
 

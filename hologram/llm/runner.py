@@ -7,13 +7,14 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from hologram.foundation.errors import ShapeError
 from hologram.frontend.executor import Executor
 from hologram.llm import weights
 from hologram.llm.architecture import architecture
 from hologram.llm.cache import CACHES, Text
-from hologram.llm.decoder import MOST_PIECE, Decoder
+from hologram.llm.decoder import MOST_PIECE, Decoder, Flight
 from hologram.llm.gguf import GGUF
 from hologram.llm.sampling import GREEDY, Sampling
 from hologram.llm.tokenizer import Stream, Tokenizer
@@ -35,6 +36,16 @@ class Speed:
     decode_tokens: int = 0
     decode_s: float = 0.0
     decode_bytes: int = 0
+    counted_s = 0.0  # by the clock, where what was counted last ended: of no interest to others
+
+    def landed(self, flight: Flight) -> list[tuple[Any, int]]:
+        """Texts and a token of each, once these are there; counts the time since they, or those before, began."""
+        pairs = list(zip(flight.texts, flight.tokens(), strict=True))
+        now = time.perf_counter()
+        self.decode_s += now - max(flight.began_s, self.counted_s)
+        self.decode_bytes += flight.read_bytes
+        self.counted_s = now
+        return pairs
 
     @property
     def prefill(self) -> float:
@@ -184,14 +195,25 @@ class Runner:
                 yield answer.number, piece
 
     def _decoded(self, answers: Sequence[Answer], at_once: int) -> Iterator[tuple[Answer, int | None]]:
-        """The tokens of answers, and None behind each; those that wait take the places of those that ended."""
-        waiting, active, speed = deque(answers), list[Answer](), Speed()
-        self.speed = speed
+        """The tokens of answers, and None behind each; those that wait take the places of those that ended.
+
+        While the host reads a token of each, the device computes the next: of an answer that then ends, for nothing.
+        """
+        waiting, active, self.speed = deque(answers), list[Answer](), (speed := Speed())
+        flight: Flight | None = None
         try:
             while waiting or active:
                 active += [waiting.popleft() for _ in range(min(len(waiting), at_once - len(active)))]
-                ready = self._prefilled(active, speed)
-                for answer, token in zip(ready, self._next(ready, speed), strict=True):
+                flown = [answer for answer in active if flight and answer in flight.texts]
+                ready = self._prefilled([answer for answer in active if answer not in flown], speed)
+                # Those whose last token is not the one that lands, and that nobody took what is computed from.
+                ready += [a for a in flown if a.left > 1 and a.known == len(a.tokens)]
+                landing, flight = flight, self.decoder.launched(ready, flight) if ready else None
+                if not self.decoder.ahead:
+                    landing, flight = flight, None
+                for answer, token in speed.landed(landing) if landing else ():
+                    if answer not in active:
+                        continue
                     if token in self.tokenizer.ends:
                         answer.left = 0
                     if answer.left:
@@ -207,27 +229,20 @@ class Runner:
             for answer in active:
                 self._release(answer)
 
-    def _prefilled(self, active: Sequence[Answer], speed: Speed) -> list[Answer]:
+    def _prefilled(self, answers: Sequence[Answer], speed: Speed) -> list[Answer]:
         """Computes a piece of the prompts that are not yet, or several short ones; gives the answers that are due."""
         began, room = time.perf_counter(), MOST_PIECE
-        for answer in active:
+        for answer in answers:
             while room > 0 and (computed := self.decoder.piece(answer)):
                 room -= computed
         if room < MOST_PIECE:
             self.executor.synchronize()
             speed.prefill_tokens += MOST_PIECE - room
-            speed.prefill_s += time.perf_counter() - began
-        return [answer for answer in active if answer.known == len(answer.tokens) - 1]
-
-    def _next(self, ready: Sequence[Answer], speed: Speed) -> list[int]:
-        if not ready:
-            return []
-        began = time.perf_counter()
-        tokens = self.decoder.next(ready)
-        speed.decode_s += time.perf_counter() - began
-        speed.decode_bytes += self.decoder.read_bytes(ready)
-        return tokens
+            speed.counted_s = time.perf_counter()
+            speed.prefill_s += speed.counted_s - began
+        return [answer for answer in answers if answer.known == len(answer.tokens) - 1]
 
     def _release(self, answer: Answer) -> None:
+        answer.known = min(answer.known, len(answer.tokens))  # what was computed for nothing
         if answer is not self.past:
             self.decoder.release(answer)

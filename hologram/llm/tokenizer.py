@@ -56,7 +56,7 @@ class Tokenizer:
         except ImportError as error:
             raise BackendUnavailable(f"text needs tokenizers and jinja2: {install('llm')}") from error
         self.model = model
-        self.tokens: list[str] = model.metadata["tokenizer.ggml.tokens"]
+        self.words = self.codec.get_vocab_size()
         self.first = self._special("bos")
         self.begins = bool(model.metadata.get("tokenizer.ggml.add_bos_token", self._sentencepiece))
         ends = (self._special("eos"), self._special("eot"), self._special("eom"))
@@ -70,8 +70,8 @@ class Tokenizer:
     def _special(self, name: str) -> int | None:
         key = f"tokenizer.ggml.{name}_token_id"
         number = self.model.get(key, int, None)
-        if number is not None and not 0 <= number < len(self.tokens):
-            raise self.model.wrong(key, f"it must be below {len(self.tokens)}, got {number}")
+        if number is not None and not 0 <= number < self.words:
+            raise self.model.wrong(key, f"it must be below {self.words}, got {number}")
         return number
 
     def encode(self, text: str, *, begins: bool | None = None) -> list[int]:
@@ -103,7 +103,7 @@ class Tokenizer:
         )
         environment.globals["raise_exception"] = _refused
         environment.globals["strftime_now"] = lambda form: datetime.datetime.now().strftime(form)
-        names = {n: self.tokens[i] for n in ("bos", "eos") if (i := self._special(n)) is not None}
+        names = {n: self.codec.id_to_token(i) for n in ("bos", "eos") if (i := self._special(n)) is not None}
         given = {f"{n}_token": text for n, text in names.items()}
         from jinja2 import TemplateError
 
@@ -148,7 +148,7 @@ def _refused(text: str) -> None:
 
 def _codec(model: GGUF) -> Any:
     """The tokenizer that metadata describes."""
-    kind, tokens = model.get("tokenizer.ggml.model", str, ""), model.get("tokenizer.ggml.tokens", list, [])
+    kind, tokens = model.get("tokenizer.ggml.model", str, ""), model.take("tokenizer.ggml.tokens", list, [])
     if not tokens or not all(isinstance(t, str) for t in tokens):
         raise model.wrong("tokenizer.ggml.tokens", "a list of strings is needed")
     ways = {"gpt2": _bytes, "llama": _pieces}
@@ -167,7 +167,7 @@ def _codec(model: GGUF) -> Any:
 def _numbers(model: GGUF, name: str, count: int, *default: Any) -> Any:
     """As many numbers as there are tokens."""
     key = f"tokenizer.ggml.{name}"
-    found = model.get(key, np.ndarray, *default)
+    found = model.take(key, np.ndarray, *default)
     if len(found) != count:
         raise model.wrong(key, f"{count} are needed, got {len(found)}")
     return found
@@ -176,7 +176,7 @@ def _numbers(model: GGUF, name: str, count: int, *default: Any) -> Any:
 def _bytes(model: GGUF, tokens: list[str]) -> Any:
     """Pairs of bytes, merged in a given order (Sennrich et al. 2016, Radford et al. 2019)."""
     pairs = [
-        tuple(m.split(" ", 1)) for m in model.get("tokenizer.ggml.merges", list, []) if isinstance(m, str)
+        tuple(m.split(" ", 1)) for m in model.take("tokenizer.ggml.merges", list, []) if isinstance(m, str)
     ]
     vocabulary = {t: i for i, t in enumerate(tokens)}
     for left, right in (p if len(p) == 2 else (*p, "") for p in pairs):

@@ -10,7 +10,7 @@ import functools
 import threading
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, ClassVar
 
 from hologram.atlas.program import Launchable
@@ -78,6 +78,23 @@ class Device(ABC):
     @abstractmethod
     def read(self, memory: Any, offset: int, out: memoryview) -> None:
         """Waits for all launches before, then copies bytes out."""
+
+    def fetch(self, memory: Any, offset: int, nbytes: int) -> Callable[[], bytes]:
+        """Begins to copy a few bytes out, behind all launches before; a call of what it gives waits for these alone.
+
+        That may be called once, or never.
+        """
+        apart = self.allocate(nbytes)
+        self.copy(memory, offset, apart, 0, nbytes)
+        self.flush()
+
+        def fetched() -> bytes:
+            data = bytearray(nbytes)
+            self.read(apart, 0, memoryview(data))
+            self.release(apart)
+            return bytes(data)
+
+        return fetched
 
     def copy(self, source: Any, source_offset: int, target: Any, target_offset: int, nbytes: int) -> None:
         """Copies within the device; ranges of one memory may overlap. Ordered like a launch."""

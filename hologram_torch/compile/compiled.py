@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from hologram.foundation.bounded_caches import FIFOCache
 from hologram.foundation.errors import HologramError
 from hologram.foundation.frozen import frozen
 from hologram.frontend.executor import Executor
@@ -20,7 +21,7 @@ from hologram.frontend.jit.compiled import Compiled
 from hologram.frontend.tensor import Tensor
 from hologram.machine.layout import Layout
 from hologram.opset.random import Key
-from hologram_torch.compile.graph import draws, moved, on_host, writes
+from hologram_torch.compile.graph import draws, has_sizes, moved, on_host, writes
 from hologram_torch.compile.heads import folded
 from hologram_torch.compile.host import on_executor, to_host
 from hologram_torch.compile.written import are_own, over_arguments, settle
@@ -31,6 +32,8 @@ from hologram_torch.tensors.memory import HOST_KEYS, as_strided, fresh, hologram
 from hologram_torch.watch import Complaint, flagged, unread
 
 MAX_SIGNATURES = 64  # that one graph is kept compiled for
+RARE = 8  # calls that sizes are met in before a graph is compiled for them, where it is for others
+MAX_MET = 4096  # signatures whose calls are counted
 
 # A result of a call, from its arguments, what the function returned, and the results before.
 Give = Callable[[Sequence[Any], Sequence[Tensor], Sequence[Any]], Any]
@@ -61,8 +64,9 @@ class Variant:
 class CompiledGraph:
     """Takes a list of arguments, which it empties, so that nobody else holds what nobody needs after the call.
 
-    Sizes among the arguments are part of the signature: a graph of dynamic shapes is compiled for each that it meets,
-    the last MAX_SIGNATURES of which are kept.
+    Sizes among the arguments are part of the signature. A graph of dynamic shapes is compiled for the first that it
+    meets, and for others when they come again and again: until then its operators run one by one, which is planned by
+    class (docs/design/shapes.md). The last MAX_SIGNATURES are kept.
     """
 
     def __init__(self, graph: torch.fx.GraphModule) -> None:
@@ -74,6 +78,9 @@ class CompiledGraph:
         self._on_host = on_host(graph)
         self._index: int | None = None
         self._variants: OrderedDict[Any, Variant] = OrderedDict()
+        self._met: FIFOCache[Any, int] | None = None  # how often signatures were
+        if has_sizes(graph) and not self._draws and not any(self._on_host):
+            self._met = FIFOCache(MAX_MET)
 
     def __call__(self, args: list[Any]) -> list[Any]:
         given = list(args)
@@ -104,6 +111,8 @@ class CompiledGraph:
             tensors = self._ordered(given, tensors)
             key.append(are_own(tensors, len(self._writes)))
         variant = self._variants.get(tuple(key))
+        if variant is None and self._is_rare(tuple(key), given):
+            return self._by_operators(given)
         if variant is None:
             variant = self._variants[tuple(key)] = self._made(given, tensors)
             if len(self._variants) > MAX_SIGNATURES:
@@ -116,6 +125,21 @@ class CompiledGraph:
         for k in plain.keys() & set(self._writes):
             write_back(plain[k], given[k])
         return results
+
+    def _is_rare(self, key: tuple[Any, ...], given: Sequence[Any]) -> bool:
+        """Whether a signature was met too seldom to be compiled for."""
+        if self._met is None or not self._variants or not all(map(is_ours, filter(torch.is_tensor, given))):
+            return False
+        met = (self._met.get(key) or 0) + 1
+        self._met.keep(key, met)
+        return met <= RARE
+
+    def _by_operators(self, given: Sequence[Any]) -> list[Any]:
+        with torch.no_grad():
+            results = list(self._graph(*given))
+            for k, result in zip(self._writes, results, strict=False):
+                given[k].copy_(result)
+        return results[len(self._writes) :]
 
     def _ordered(self, args: Sequence[Any], tensors: Sequence[Any]) -> list[Any]:
         """What belongs to the tensors among the arguments, those that are written to first."""

@@ -18,6 +18,11 @@ def takes_memory(graph: torch.fx.GraphModule) -> bool:
     return any(isinstance(_value(n), torch.Tensor) for n in graph.graph.nodes if n.op == "placeholder")
 
 
+def has_sizes(graph: torch.fx.GraphModule) -> bool:
+    """Whether sizes are among a graph's arguments, as they are where shapes are dynamic."""
+    return any(isinstance(_value(n), torch.SymInt) for n in graph.graph.find_nodes(op="placeholder"))
+
+
 def draws(graph: torch.fx.GraphModule) -> bool:
     """Whether a graph draws random numbers."""
     tag = torch.Tag.nondeterministic_seeded

@@ -1,7 +1,7 @@
 """A graph with operators that cannot be compiled: stages between them are, theirs run as they are.
 
-They are what the host does, by LAPACK, what must know how many elements a mask names, and what goes one way or another
-by an element.
+They are what the host does, by LAPACK, what several processes do, what must know how many elements a mask names, and
+what goes one way or another by an element.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ GROUPED = (
     "transformers::grouped_mm_fallback",
     "transformers::grouped_mm_fallback_backward",
 )
+COLLECTIVE = ("c10d", "_c10d_functional", "_c10d_functional_autograd")  # libraries of operators
 WRITES = (torch.ops.aten.index_put.default, torch.ops.aten._unsafe_index_put.default)
 Run = Callable[[list[Any]], Sequence[Any]]  # of a list of arguments, which it empties
 Apart = Callable[[Node], bool]  # whether an operator runs as it is
@@ -55,12 +56,12 @@ def of_host(node: Node) -> bool:
 
 
 def depends(node: Node) -> bool:
-    """Whether what an operator runs, or how much it gives or writes, depends on elements."""
+    """Whether what an operator runs, or how much it gives or writes, depends on elements, or on other processes."""
     if node.target in BRANCHES or node.meta.get("unbacked_bindings"):  # numbers that only a run tells
         return True
     if not isinstance(node.target, OpOverload):
         return False
-    if node.target._schema.name in GROUPED:
+    if node.target._schema.name in GROUPED or node.target.namespace in COLLECTIVE:
         return True
     listed = [
         k for k, a in enumerate(node.target._schema.arguments) if str(a.type) == "List[Optional[Tensor]]"

@@ -33,11 +33,14 @@ def _filled(x: Any, small: bool, element: int = 0) -> Any:
     return HOST if isinstance(x, torch.device) else x
 
 
-def _on_host(
-    args: Sequence[Any], kwargs: Mapping[str, Any], element: int = 0
-) -> tuple[list[Any], dict[str, Any]]:
+def _are_many(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
     tensors = [x for x in pytree.tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
-    small = sum(x.numel() for x in tensors) > MANY
+    return sum(x.numel() for x in tensors) > MANY
+
+
+def _on_host(
+    args: Sequence[Any], kwargs: Mapping[str, Any], small: bool, element: int = 0
+) -> tuple[list[Any], dict[str, Any]]:
     return pytree.tree_map(lambda x: _filled(x, small, element), (list(args), dict(kwargs)))
 
 
@@ -71,7 +74,11 @@ def of_arguments(
     """The error for arguments of these shapes, dtypes and values of all else, or None."""
     if torch.Tag.nondeterministic_seeded in overload.tags:  # it would draw from the host's generator
         return None
-    return _error(overload, *_on_host(with_tensors(overload, args), kwargs, element))
+    args, small = with_tensors(overload, args), _are_many(args, kwargs)
+    error = _error(overload, *_on_host(args, kwargs, small, element))
+    if small and error is not None:  # it may be about a size that goes with the tensors' own
+        error = _error(overload, *_on_host(args, kwargs, False, element))
+    return error
 
 
 def of_numbers(
@@ -130,7 +137,7 @@ def of_outputs(
     """The error for outputs of these dtypes, or None where the operator takes them, or not even its arguments."""
     if torch.Tag.nondeterministic_seeded in overload.tags:
         return None
-    args, kwargs = _on_host(args, kwargs)
+    args, kwargs = _on_host(args, kwargs, _are_many(args, kwargs))
     rest = {name: value for name, value in kwargs.items() if name not in names}
     if _error(base, args, rest) is not None:
         return None

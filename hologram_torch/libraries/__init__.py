@@ -30,6 +30,8 @@ ADAPTERS = {
     "accelerate.utils.modeling": ("with_accelerate", "modeling"),
     "sentence_transformers.util.environment": ("with_sentence_transformers", "environment"),
     "torch._dynamo.trace_rules": ("with_dynamo", "trace_rules"),
+    "torch.distributed.tensor": ("with_dtensor", "operators"),
+    "torch.distributed.tensor.experimental._context_parallel._attention": ("with_dtensor", "sequences"),
     "torch.autograd.profiler": ("with_profiler", "profiler"),
     "transformers.generation.utils": ("with_transformers", "generation"),
     "transformers.pipelines.base": ("with_transformers", "pipelines"),

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from typing import Any
 
 # What programs do with the library is traced: demos, the models that are measured, and modules.
-PROGRAMS = ("benchmark", "demo", "examples", "packed", "gguf", "torchao")
+PROGRAMS = ("benchmark", "demo", "examples", "packed", "gguf", "torchao", "traced")
 
 
 def trace_rules(module: Any) -> None:

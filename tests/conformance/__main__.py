@@ -1,6 +1,6 @@
 """How many nodes of PyTorch's operator database pass on the device.
 
-python -m tests.conformance [--backend cpu|webgpu] [--match TEXT] [--json FILE] [--failures]
+python -m tests.conformance [--backend cpu|webgpu] [--match TEXT] [--complex] [--json FILE] [--failures]
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--backend", default=config.backend if config.backend != "auto" else "cpu")
     parser.add_argument("--match", default="")
+    parser.add_argument("--complex", action="store_true", help="what takes or gives complex numbers instead")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--failures", action="store_true", help="list what the ledger does not expect")
     parser.add_argument("--part", default="0/1", help="K/N: every N-th entry from the K-th on")
@@ -33,10 +34,10 @@ def main() -> None:
     hologram_torch.module.set_backend(arguments.backend)
     console = Console(stderr=True)
     part, parts = map(int, arguments.part.split("/"))
-    found = [n for n in nodes.nodes() if n.name.startswith(arguments.match)][part::parts]
+    found = [n for n in nodes.nodes(arguments.complex) if n.name.startswith(arguments.match)][part::parts]
     results = []
     for node in track(found, console=console, disable=not console.is_terminal):
-        wanted = nodes.expected(node)
+        wanted = nodes.expected(node, arguments.complex)
         if wanted is not None:
             results.append(nodes.run(node, wanted, "hologram:0"))
     counts = collections.Counter(r.outcome for r in results)

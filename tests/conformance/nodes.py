@@ -25,12 +25,15 @@ DTYPES = (
     torch.uint8,
     torch.bool,
 )
+COMPLEX = (torch.complex64, torch.complex128)
 SAMPLES = 6
 TOLERANCES = {
     torch.float64: (1e-7, 1e-7),
     torch.float32: (2e-5, 2e-5),
     torch.float16: (4e-3, 4e-3),
     torch.bfloat16: (3.2e-2, 3.2e-2),
+    torch.complex64: (2e-5, 2e-5),
+    torch.complex128: (1e-7, 1e-7),
 }
 
 
@@ -65,10 +68,10 @@ class Result:
     reason: str = ""
 
 
-def nodes() -> Iterator[Node]:
-    """Every entry with every dtype that it takes on the host."""
+def nodes(complex_numbers: bool = False) -> Iterator[Node]:
+    """Every entry with every dtype that it takes on the host; with complex ones, on request."""
     for entry in op_db:
-        for dtype in DTYPES:
+        for dtype in (*DTYPES, *COMPLEX) if complex_numbers else DTYPES:
             if dtype in entry.supported_dtypes("cpu"):
                 yield Node(entry, dtype)
 
@@ -107,18 +110,26 @@ def call(node: Node, sample: Any, device: str | None) -> Any:
     return found
 
 
-_left_out: dict[int, bool] = {}  # by the identity of an entry, which has no hash
+class Apart(Enum):
+    """Why an entry is not compared with the others."""
+
+    NOT = 0
+    DRAWS = 1  # random numbers, so that two calls differ
+    COMPLEX = 2  # results of real numbers
 
 
-def left_out(entry: Any) -> bool:
-    """Whether an entry draws random numbers, so that two calls differ, or its results are complex."""
-    found = _left_out.get(id(entry))
+_apart: dict[int, Apart] = {}  # by the identity of an entry, which has no hash
+
+
+def apart(entry: Any) -> Apart:
+    """What an entry does with real numbers, if it takes them."""
+    found = _apart.get(id(entry))
     if found is None:
-        found = _left_out[id(entry)] = _complex_or_random(entry)
+        found = _apart[id(entry)] = _found_apart(entry)
     return found
 
 
-def _complex_or_random(entry: Any) -> bool:
+def _found_apart(entry: Any) -> Apart:
     node = Node(entry, torch.float32 if torch.float32 in entry.supported_dtypes("cpu") else torch.int64)
     if node.dtype not in entry.supported_dtypes("cpu"):
         node = Node(entry, next(iter(entry.supported_dtypes("cpu"))))
@@ -128,11 +139,15 @@ def _complex_or_random(entry: Any) -> bool:
             continue
         for a, b in zip(pytree.tree_leaves(first), pytree.tree_leaves(second), strict=True):
             if isinstance(a, torch.Tensor):
+                if a.shape != b.shape or not torch.equal(_plain(a), _plain(b)):
+                    return Apart.DRAWS
                 if a.dtype.is_complex:
-                    return True
-                if a.shape != b.shape or not torch.equal(a.nan_to_num(), b.nan_to_num()):
-                    return True
-    return False
+                    return Apart.COMPLEX
+    return Apart.NOT
+
+
+def _plain(x: torch.Tensor) -> torch.Tensor:
+    return (torch.view_as_real(x.resolve_conj()) if x.dtype.is_complex else x).nan_to_num()
 
 
 def _drawn(node: Node, sample: Any, seed: int) -> Any:
@@ -150,20 +165,23 @@ def _drawn(node: Node, sample: Any, seed: int) -> Any:
         return error
 
 
-def expected(node: Node) -> list[tuple[Any, Any]] | None:
-    """Samples with the host's results; None for a node that the host does not pass, or that is left out."""
+def expected(node: Node, complex_numbers: bool = False) -> list[tuple[Any, Any]] | None:
+    """Samples with the host's results; None for a node that the host does not pass, or that is left out.
+
+    These are the nodes of real numbers, or those that have a complex number among what they take or give.
+    """
+    left_out = (Apart.DRAWS,) if complex_numbers else (Apart.DRAWS, Apart.COMPLEX)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            if left_out(node.entry):
+            if apart(node.entry) in left_out:
                 return None
             found = [(sample, call(node, sample, None)) for sample in samples(node)]
         except Exception:  # noqa: BLE001
             return None
     leaves = [x for _, r in found for x in pytree.tree_leaves(r) if isinstance(x, torch.Tensor)]
-    if any(x.dtype.is_complex for x in leaves):
-        return None
-    return found
+    has_complex = node.dtype.is_complex or any(x.dtype.is_complex for x in leaves)
+    return found if has_complex == complex_numbers else None
 
 
 def run(node: Node, wanted: list[tuple[Any, Any]], device: str) -> Result:

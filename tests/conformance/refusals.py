@@ -25,7 +25,7 @@ from rich.table import Table
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.utils import _pytree as pytree
 
-from tests.conformance.nodes import DTYPES, Node, left_out, line, moved, samples
+from tests.conformance.nodes import DTYPES, Apart, Node, apart, line, moved, samples
 
 SAMPLES = 2  # of each dtype that is refused, and for each output
 
@@ -65,7 +65,7 @@ def malformed(entry: Any) -> Iterator[Malformed]:
     yield from _of_the_database(entry)
     taken = [dtype for dtype in DTYPES if dtype in entry.supported_dtypes("cpu")]
     try:
-        if not taken or left_out(entry):
+        if not taken or apart(entry) is not Apart.NOT:
             return
         found = samples(Node(entry, taken[0]))[:SAMPLES]
     except Exception:  # noqa: BLE001  (entries that the host itself cannot run)

@@ -43,7 +43,7 @@ def test_greedy_text_is_the_reference_s(runner: Runner, tmp_path: Path) -> None:
 def test_a_conversation_is_written_by_the_template(runner: Runner) -> None:
     messages = [{"role": "user", "content": "the heat"}]
     tokens = runner.tokenizer.conversation(messages)
-    names = [runner.tokenizer.tokens[t] for t in tokens]
+    names = [runner.tokenizer.codec.id_to_token(t) for t in tokens]
     assert "".join(names) == "<s>user:\u0120the\u0120heat</s>\u010a<s>assistant:\u0120"
     assert "the" in names
     assert "".join(runner.chat(messages, limit=5)) == "".join(

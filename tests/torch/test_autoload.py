@@ -88,6 +88,11 @@ def test_importing_torch_is_enough() -> None:
     }
 
 
+def test_memory_is_pinned_before_the_device_is_used() -> None:
+    program = "import torch; print(torch.ones(2).pin_memory().is_pinned())"
+    assert said(program, HOLOGRAM_BACKEND="cpu").split() == ["True"]
+
+
 def test_a_library_that_imports_torch_is_adapted_once_it_is_there() -> None:
     """The device is found while accelerate.accelerator is still being executed."""
     pytest.importorskip("accelerate")

@@ -247,6 +247,7 @@ FOURIER: dict[str, Callable[[Any], Any]] = {
     "of reals": lambda x: torch.fft.rfftn(x, dim=(0, 2)),
     "to reals": lambda x: torch.fft.irfftn(torch.fft.rfftn(x), s=x.shape),
     "odd and padded": lambda x: torch.fft.irfft(torch.fft.rfft(x, n=17), n=17, norm="forward"),
+    "long, to reals": lambda x: torch.fft.irfft(torch.fft.rfft(x[0, 0], n=9001), n=9001),
     "of primes": lambda x: torch.fft.ifft(x.flatten()[:89]),
     "hfft": torch.fft.hfft,
     "ihfft": torch.fft.ihfft,

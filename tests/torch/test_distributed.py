@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 torch: Any = pytest.importorskip("torch")
-from tests.torch import two_processes  # noqa: E402
+from tests.torch import two_parts, two_processes  # noqa: E402
 
 
 def test_two_processes_are_as_one(tmp_path: Path) -> None:
@@ -31,3 +31,7 @@ def test_a_process_that_goes_is_named_by_the_collective(tmp_path: Path) -> None:
     assert len(said) == len(told)
     for line, begin in zip(said, told, strict=True):
         assert line.startswith(begin), said
+
+
+def test_layers_in_two_processes_are_as_one(tmp_path: Path) -> None:
+    torch.multiprocessing.spawn(two_parts.work, args=(str(tmp_path),), nprocs=2)

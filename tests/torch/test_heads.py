@@ -122,7 +122,7 @@ def test_flexible_attention_is_attention(compiled: bool) -> None:
             q, k, v, score_mod=lambda s, b, h, i, j: s - 0.1 * (i - j).abs(), block_mask=earlier
         )
 
-    found = (torch.compile(attended, backend="hologram") if compiled else attended)(*there)
+    found = (torch.compile(attended, backend="hologram", fullgraph=True) if compiled else attended)(*there)
     found.square().sum().backward()
     place = torch.arange(16)
     far = place[:, None] - place
@@ -178,7 +178,7 @@ def test_flexible_attention_goes_by_some_queries_at_a_time(
     results = []
     for run, given in (
         (by_hand, here),
-        (torch.compile(attended, backend="hologram") if compiled else attended, there),
+        (torch.compile(attended, backend="hologram", fullgraph=True) if compiled else attended, there),
     ):
         found = run(*given)
         found.square().sum().backward()

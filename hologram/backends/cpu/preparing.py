@@ -54,7 +54,8 @@ def _part(call: Call, arguments: Sequence[Any], host: Host | None) -> list[Piece
     write = getattr(call.kernel, "pieces", None)
     pieces = None if host is None or write is None else write(call.spans(arguments), call.scalars, call.grid)
     if pieces is None:
-        return InPlace(call)
+        placed = getattr(call.kernel, "placed", None)
+        return (placed and placed(call)) or InPlace(call)
     areas = call.areas
 
     def moved(patch: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from hologram.atlas.program import Launchable
@@ -12,6 +12,7 @@ from hologram.backends.cuda.context import Context
 from hologram.backends.cuda.graph import sequence
 from hologram.backends.cuda.kernel import CudaKernel, KernelContext, launcher
 from hologram.backends.cuda.memory import WORD, Memory, Transfers
+from hologram.backends.cuda.staging import FETCHED_BYTES
 from hologram.backends.cuda.timeline import EventTimeline
 from hologram.backends.cuda.vendor import Vendor, VendorKernel
 from hologram.compiled import byte_programs
@@ -69,6 +70,13 @@ class CudaDevice(CompilingDevice[Kernel]):
             check_range(self.info.backend, memory, offset, len(out))
             self.transfers.read(memory, offset, out)
             self.context.tidy()
+
+    def fetch(self, memory: Memory, offset: int, nbytes: int) -> Callable[[], bytes]:
+        """See hologram.machine.device.Device: what it gives waits for an event."""
+        if not 0 < nbytes <= FETCHED_BYTES:
+            return super().fetch(memory, offset, nbytes)
+        check_range(self.info.backend, memory, offset, nbytes)
+        return self.transfers.fetch(memory, offset, nbytes)
 
     def copy(
         self, source: Memory, source_offset: int, target: Memory, target_offset: int, nbytes: int

@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Any
 
 from hologram.backends.cuda.context import Context, Owned
-from hologram.backends.cuda.staging import Staging
+from hologram.backends.cuda.staging import Fetched, Staging
 from hologram.foundation.errors import BufferFreed, OutOfMemory
 from hologram.machine.limits import ALIGNMENT
 
@@ -168,6 +168,11 @@ class Transfers:
     def read(self, memory: Memory, offset: int, out: memoryview) -> None:
         """See Staging.read."""
         self._move(self.staging.read, memory, offset, out)
+
+    def fetch(self, memory: Memory, offset: int, nbytes: int) -> Fetched:
+        """See Staging.fetch."""
+        with self.context.transferring:
+            return self.staging.fetch(memory.address + offset, nbytes)
 
     def _move(
         self, way: Callable[[int, memoryview], None], memory: Memory, offset: int, host: memoryview

@@ -22,6 +22,7 @@ from hologram.foundation.errors import OutOfMemory
 
 PIECE_BYTES = 8 << 20  # of pinned memory; a guess: to be measured on a card
 PIECES = 3
+FETCHED_BYTES = 1024  # of pinned memory that is kept for what is fetched
 SMALL_BYTES, SMALL_PIECES = (
     64 << 10,
     32,
@@ -45,6 +46,24 @@ class Piece:
     between_size: int = 0
 
 
+class Fetched:
+    """Bytes on their way to pinned memory, which goes back to those that are used again, read or not.
+
+    The next copy to that comes behind this one.
+    """
+
+    def __init__(self, staging: Staging, piece: Piece, nbytes: int) -> None:
+        self.staging, self.piece, self.nbytes = staging, piece, nbytes
+
+    def __call__(self) -> bytes:
+        """The bytes, once they are there."""
+        self.staging.context.call(self.staging.driver.cuEventSynchronize, self.piece.event)
+        return ctypes.string_at(self.piece.address, self.nbytes)
+
+    def __del__(self) -> None:
+        self.staging.fetched.append(self.piece)
+
+
 class Staging:
     """Moves bytes of one device; callers hold `Context.transferring`, so that others enqueue while it waits.
 
@@ -56,6 +75,7 @@ class Staging:
         self.driver = context.driver
         self._allocate = allocate
         self._small: list[Piece] = []
+        self.fetched: list[Piece] = []
         self._pieces: list[Piece] = []
         self._turns = itertools.count(), itertools.count()
 
@@ -101,6 +121,14 @@ class Staging:
             under_way.append((piece, start, size))
         for landing in under_way:
             self._land(*landing, target)
+
+    def fetch(self, source: int, nbytes: int) -> Fetched:
+        """Begins to copy at most FETCHED_BYTES from an address."""
+        piece = self.fetched.pop() if self.fetched else None
+        piece = piece or Piece(self.event(), None, self._pinned(FETCHED_BYTES), FETCHED_BYTES)
+        fetched = Fetched(self, piece, nbytes)
+        self._to_host(piece, source, nbytes, self.context.stream)
+        return fetched
 
     def _to_device(self, piece: Piece, target: int, size: int, stream: Any) -> None:
         self.context.call(self.driver.cuMemcpyHtoDAsync, target, piece.address, size, stream)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +10,7 @@ from hologram.atlas.program import Launchable
 from hologram.backends.webgpu import byte_programs, told
 from hologram.backends.webgpu.encoder import BATCH, BATCH_SOFTWARE, Encoder, sequence
 from hologram.backends.webgpu.kernel import KernelContext, WebGPUKernel
-from hologram.backends.webgpu.memory import WORD, Memory, Transfers
+from hologram.backends.webgpu.memory import FETCHED_BYTES, WORD, Memory, Transfers
 from hologram.backends.webgpu.native import probing
 from hologram.backends.webgpu.native.conduct import found
 from hologram.backends.webgpu.native.library import LogicalDevice, library
@@ -103,6 +103,21 @@ class WebGPUDevice(CompilingDevice[WebGPUKernel]):
         with self.encoder.lock:
             self.unfinished.check()
             self.transfers.read(memory, offset, out)
+
+    def fetch(self, memory: Memory, offset: int, nbytes: int) -> Callable[[], bytes]:
+        """See hologram.machine.device.Device."""
+        if not 0 < nbytes <= FETCHED_BYTES:
+            return super().fetch(memory, offset, nbytes)
+        check_range("webgpu", memory, offset, nbytes)
+        with self.encoder.lock:
+            landing = self.transfers.fetch(memory, offset, nbytes)
+
+        def fetched() -> bytes:
+            with self.encoder.lock:
+                self.unfinished.check()
+                return landing()
+
+        return fetched
 
     def copy(
         self, source: Memory, source_offset: int, target: Memory, target_offset: int, nbytes: int

@@ -222,25 +222,29 @@ class Encoder:
             self.check()
 
     @contextmanager
-    def mapped(self, buffer: Any, mode: int, offset: int, size: int) -> Iterator[Any]:
+    def mapped(self, buffer: Any, mode: int, offset: int, size: int, *, alone: bool = False) -> Iterator[Any]:
         """The address of a range of a mappable buffer, once the GPU is done with all that was submitted.
 
-        The caller holds the lock. `offset` is a multiple of 8, `size` of 4.
+        `alone`: once it is done with what uses the buffer. The caller holds the lock. `offset` is a multiple of 8,
+        `size` of 4.
         """
         try:
-            yield self._map(buffer, mode, offset, size)
+            yield self._map(buffer, mode, offset, size, alone)
         except BaseException:  # Ctrl-C too: a buffer that stays mapped is closed to the GPU
             self.lib.wgpuBufferUnmap(buffer)
             self.device.health.errors.clear()  # where it was not mapped
             raise
         self.lib.wgpuBufferUnmap(buffer)
 
-    def _map(self, buffer: Any, mode: int, offset: int, size: int) -> Any:
+    def _map(self, buffer: Any, mode: int, offset: int, size: int, alone: bool) -> Any:
         self._submit_writes()
         status = self._map_status
         status[0] = 0
         self.lib.wgpuBufferMapAsync(buffer, mode, offset, size, self._map_info[0])
-        self._poll()
+        if alone:
+            self._looked(lambda: self._done() or status[0] != 0)
+        else:
+            self._poll()
         if status[0] != _SUCCESS:
             self.check()
             raise HologramError(f"webgpu: mapping {size} bytes at {offset} failed with status {status[0]}")
@@ -266,14 +270,18 @@ class Encoder:
         Python hears Ctrl-C between them, in the main thread only; the library's own wait would keep it from that.
         """
         if threading.current_thread() is threading.main_thread():
-            begun = time.perf_counter()
-            while not self._done():
-                waited = time.perf_counter() - begun
-                spins = waited < SPIN_S and not self.blocks
-                time.sleep(0 if spins else min(waited / 8, LONGEST_LOOK_S))
+            self._looked(self._done)
         self.lib.wgpuDevicePoll(
             self.device.handle, 1, self.ffi.NULL
         )  # which also tells who waits for a mapping
+
+    def _looked(self, done: Callable[[], bool]) -> None:
+        """Looks until something is done."""
+        begun = time.perf_counter()
+        while not done():
+            waited = time.perf_counter() - begun
+            spins = waited < SPIN_S and not self.blocks
+            time.sleep(0 if spins else min(waited / 8, LONGEST_LOOK_S))
 
     def _before_submission(self) -> None:
         """Waits here, where Ctrl-C is heard, for what the library would wait for."""

@@ -7,7 +7,7 @@ into the buffer itself. Elsewhere reads go through one staging buffer that is ke
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from hologram.backends.webgpu.encoder import Encoder
@@ -26,6 +26,7 @@ from hologram.machine.limits import ALIGNMENT
 WORD = 4  # what WebGPU's own copies are multiples of
 # Transfers through staging memory are cut into pieces of this size, so that staging stays small.
 PIECE_BYTES = 32 << 20
+FETCHED_BYTES = 1024  # that go through buffers which are kept for it
 # More queue writes in flight than this can exhaust wgpu's staging and corrupt early data (tracel-ai/cubecl#1120).
 MAX_PENDING_WRITES = 48
 
@@ -61,6 +62,7 @@ class Transfers:
         self.usage = STORAGE | COPY_SRC | COPY_DST | (MAP_READ | MAP_WRITE if mappable else 0)
         self.staging: Any = None
         self.staging_size = 0
+        self.fetched: list[Any] = []  # buffers that a few bytes at a time were fetched to
 
     def allocate(self, nbytes: int) -> Memory:
         # Whole alignments, so that any copy can be whole words.
@@ -104,8 +106,28 @@ class Transfers:
                 self.ffi.memmove(target + (start - offset), at, size)
         self.encoder.check()
 
+    def fetch(self, memory: Memory, offset: int, nbytes: int) -> Callable[[], bytes]:
+        """Copies at most FETCHED_BYTES to a buffer of their own; see hologram.machine.device.Device."""
+        first, last = offset // WORD * WORD, -(-(offset + nbytes) // WORD) * WORD
+        size = last - first
+        apart = self.fetched.pop() if self.fetched else None
+        apart = apart or self._create(FETCHED_BYTES + ALIGNMENT, MAP_READ | COPY_DST)
+        commands = self.encoder.copies()
+        self.lib.wgpuCommandEncoderCopyBufferToBuffer(commands, memory.live, first, apart, 0, size)
+        self.encoder.flush()
+
+        def landing() -> bytes:
+            with self.encoder.mapped(apart, MAP_MODE_READ, 0, size, alone=True) as address:
+                data = bytes(self.ffi.buffer(self.ffi.cast("char *", address) + (offset - first), nbytes))
+            self.encoder.check()
+            self.fetched.append(apart)
+            return data
+
+        return landing
+
     def close(self) -> None:
         self.staging = None
+        self.fetched.clear()
 
     def _create(self, size: int, usage: int) -> Any:
         descriptor = self.ffi.new("WGPUBufferDescriptor *")
@@ -140,7 +162,7 @@ class Transfers:
     def _stage(self, source: Any, offset: int, size: int) -> Any:
         """The staging buffer, with a copy of the range on its way into it."""
         if self.staging_size < size:
-            self.close()
+            self.staging = None
             self.staging_size = min(PIECE_BYTES + ALIGNMENT, max(1 << 16, 1 << (size - 1).bit_length()))
             self.staging = self._create(self.staging_size, MAP_READ | COPY_DST)
         commands = self.encoder.copies()

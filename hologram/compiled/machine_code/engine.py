@@ -47,6 +47,10 @@ class Engine:
         self.integer_bits = 512 if features.get("avx512bw") else 256 if features.get("avx2") else 128
         vnni = "avx512vnni" if self.integer_bits == 512 else "avxvnni"
         self.adds_products = bool(features.get(vnni)) and self.integer_bits >= 256
+        # Products of two neighbouring bf16 each, added up in f32. LLVM 15 has the instruction for other operands.
+        self.multiplies_pairs = (
+            bool(features.get("avx512bf16")) and self.vector_bits == 512 and llvm.llvm_version_info[0] >= 16
+        )
         # LLVM would call a routine for f16 that this process does not have.
         has_half = features.get("f16c") or platform.machine().lower() in ("arm64", "aarch64")
         self.problem = "" if has_half else f"{self.cpu} cannot convert half-precision numbers"

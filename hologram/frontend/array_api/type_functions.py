@@ -29,16 +29,16 @@ def _dtype(x: Any) -> DType:
 
 
 def result_type(*arrays_and_dtypes: Any) -> DType:
-    """The dtype that arrays, dtypes and numbers promote to beside one another."""
+    """The dtype that arrays, dtypes and numbers promote to beside one another; of numbers alone that of a tensor."""
     numbers = [
         x
         for x in arrays_and_dtypes
         if isinstance(x, (bool, int, float, complex)) and not isinstance(x, np.generic)
     ]
     known = [_dtype(x) for x in arrays_and_dtypes if not any(x is n for n in numbers)]
-    if not known:
-        raise TypeError("result_type: at least one array or dtype is needed")
-    return reduce(dtypes.weak, numbers, reduce(dtypes.promote, known))
+    if not arrays_and_dtypes:
+        raise TypeError("result_type: at least one array, dtype or number is needed")
+    return reduce(dtypes.weak, numbers, reduce(dtypes.promote, known or [dtypes.bool_]))
 
 
 def can_cast(from_: Any, to: Any, /) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from hologram.foundation.errors import ShapeError
+from hologram.frontend.array_api.creation import asarray
+from hologram.frontend.inside import Inside
 from hologram.frontend.linear_algebra import products
 from hologram.frontend.numpy_names.operands import beside
 from hologram.frontend.numpy_names.shapes import ravel
@@ -12,6 +14,7 @@ from hologram.frontend.tensor import Tensor
 from hologram.machine.axes import broadcast
 from hologram.opset import arrange, contraction, logic, matmul
 from hologram.opset.complex_numbers import conjugated
+from hologram.runtime.memory.view import overlaps
 
 
 def outer(a: Any, b: Any) -> Tensor:
@@ -107,3 +110,18 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> bool:
     if equal_nan:
         same = logic.logical_or(same, logic.logical_and(logic.not_equal(x, x), logic.not_equal(y, y)))
     return bool(same.all().item())
+
+
+def may_share_memory(a: Any, b: Any, max_work: int | None = None) -> bool:
+    """Whether the ranges of memory that two arrays lie in meet, or in a trace, whether both are views of one tensor.
+
+    `max_work` is NumPy's, and means nothing here.
+    """
+    if isinstance(a, Inside) or isinstance(b, Inside):
+        return isinstance(a, Tensor) and isinstance(b, Tensor) and a.buffer is b.buffer
+    executor = next((x.executor for x in (a, b) if isinstance(x, Tensor)), None)
+    try:
+        x, y = (asarray(x, device=None if isinstance(x, Tensor) else executor, copy=False) for x in (a, b))
+    except ValueError:  # the device reads no memory of the host
+        return False
+    return x.executor is y.executor and overlaps(x, y)

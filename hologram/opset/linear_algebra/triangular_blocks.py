@@ -235,7 +235,7 @@ def _diagonal_block(dtype: DType, described: tuple[tuple[str, Address], ...]) ->
                 b.shared_store(failed, zero, 1)
                 b.store(info, matrix, (first + j).to(i32))
 
-            b.if_(~(before | (real(total) > 0.0)), tell, nothing)
+            b.if_((real(total) <= 0.0) & ~before, tell, nothing)
 
         def under() -> None:
             root = b.shared_load(pivot, zero)

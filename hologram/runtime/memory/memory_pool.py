@@ -16,7 +16,9 @@ from hologram.foundation.frozen import frozen
 from hologram.machine.device import Device
 from hologram.machine.limits import ALIGNMENT
 
-_COARSE_BELOW = 1 << 20
+_COARSE_BELOW = 1 << 18
+LARGE_BYTES = 1 << 20  # of blocks that serve, and make way for, other sizes
+SPARE = 3  # times the size asked for that a large block may have
 PARTS = 8  # at least, that a chunk which blocks share is cut into
 PLACE_BITS = 40  # of a place: below the number of a memory, where the device has no addresses
 _T = TypeVar("_T")
@@ -152,11 +154,11 @@ class PoolStats:
 def size_class(nbytes: int) -> int:
     """The capacity a request is rounded up to, so that similar requests share blocks.
 
-    Four classes between powers of two (at most 25 % more than asked for), eight from 1 MiB on (12.5 %).
+    Four classes between powers of two (at most 25 % more than asked for), sixteen from 256 KiB on (6.25 %).
     """
     if nbytes <= ALIGNMENT:
         return ALIGNMENT
-    steps = 4 if nbytes < _COARSE_BELOW else 8
+    steps = 4 if nbytes < _COARSE_BELOW else 16
     step = max(ALIGNMENT, (1 << (nbytes - 1).bit_length() - 1) // steps)
     return -(-nbytes // step) * step
 
@@ -226,6 +228,11 @@ class Pool(BlockPool):
             pass
         self.release_foreign()
         size = min(size_class(nbytes), self._limit)
+        if size >= LARGE_BYTES:
+            larger = self._larger(size)
+            if larger is not None:
+                return self.issue(larger)
+            self._make_way(size)
         if size * PARTS > self.device.shared_bytes:
             return self._divide(self._allocate(size), size, free_list)
         with self.lock:
@@ -238,6 +245,36 @@ class Pool(BlockPool):
         with self.lock:
             self._cut = chunk
             return self._divide(chunk, size, free_list)
+
+    def _larger(self, size: int) -> Block | None:
+        """A block that waits for a larger size, the next there is up to SPARE times as large; None where none does."""
+        for _, waiting in sorted(self._large(size + 1, SPARE * size)):
+            with suppress(IndexError):  # where another thread was quicker
+                return waiting.pop()
+        return None
+
+    def _make_way(self, size: int) -> None:
+        """Hands back what waits for smaller sizes, the largest first, up to as many bytes as are about to be asked for.
+
+        What waits for larger ones stays: so a program that repeats itself soon has all of its blocks.
+        """
+        leaving: list[Block] = []
+        for _, waiting in sorted(self._large(LARGE_BYTES, size - 1), reverse=True):
+            with suppress(IndexError):
+                while size > 0:
+                    leaving.append(waiting.pop())
+                    size -= leaving[-1].nbytes
+        with self.lock:
+            self._clear(leaving)
+        self._hand_back()
+
+    def _large(self, least: int, most: int) -> list[tuple[int, list[Block]]]:
+        """Free lists of such sizes where blocks wait."""
+        return [
+            (size, waiting)
+            for size, waiting in tuple(self._free_lists.items())
+            if least <= size <= most and waiting
+        ]
 
     def adopt(self, memory: Any, nbytes: int) -> Block:
         """A block over memory that the device has wrapped round foreign bytes; released when it is given back."""

@@ -1,8 +1,8 @@
-"""Several buffers read at once: each read of a device waits, and may cost what thousands of bytes do."""
+"""Reads that wait less: of several buffers at once, and of one while the device goes on."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -39,3 +39,14 @@ def read_together(buffers: Sequence[Buffer]) -> list[np.ndarray]:
             own = content[start : start + buffers[k].nbytes]
             arrays[k] = own.view(buffers[k].dtype.numpy).reshape(buffers[k].shape)
     return [arrays[k] for k in range(len(buffers))]
+
+
+def fetched(buffer: Buffer) -> Callable[[], np.ndarray]:
+    """What gives a small buffer's elements as they are now, whatever is launched meanwhile.
+
+    It waits for what was launched before and for nothing else, where the device can tell these apart. It may be called
+    once, or never.
+    """
+    block, dtype, shape = buffer.live_block("fetch"), buffer.dtype.numpy, buffer.shape
+    landed = buffer.executor.device.fetch(block.memory, block.offset, buffer.nbytes)
+    return lambda: np.frombuffer(landed(), dtype).reshape(shape)

@@ -164,12 +164,10 @@ def attention(
     result = laid_like(result, query)
     executor = query.executor
 
-    def nothing(dtype: Any = dtypes.i64) -> Tensor:
-        return executor.empty((0,), dtype)
-
-    sums = executor.empty(query.shape[:-1], dtypes.f32)  # nobody reads it
-    kept = (nothing(), nothing(), query.shape[-2], key.shape[-2], nothing(), nothing(), nothing(query.dtype))
-    return result, sums, *kept
+    # Nobody reads the rest. It is there because PyTorch expects it.
+    sums = executor.empty(query.shape[:-1], dtypes.f32)
+    seed, offset = (executor.empty((), dtypes.i64) for _ in range(2))
+    return result, sums, None, None, query.shape[-2], key.shape[-2], seed, offset, None
 
 
 @fused

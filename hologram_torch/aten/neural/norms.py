@@ -88,11 +88,11 @@ def group_norm(
     return scaled(y, weight, bias).reshape(x.shape), *(v.reshape(batch, groups) for v in (mean, inverse))
 
 
-def _by_channel(v: Tensor | None, ndim: int) -> Tensor | None:
+def by_channel(v: Tensor | None, ndim: int) -> Tensor | None:
     return v if v is None else v.reshape(-1, *(1,) * (ndim - 2))
 
 
-def _moved(running: Tensor | None, new: Tensor, momentum: float) -> Tensor | None:
+def moved(running: Tensor | None, new: Tensor, momentum: float) -> Tensor | None:
     """A running statistic, a step towards a new one."""
     return running if running is None else momentum * new.reshape(-1) + (1.0 - momentum) * running
 
@@ -100,17 +100,17 @@ def _moved(running: Tensor | None, new: Tensor, momentum: float) -> Tensor | Non
 @fused
 def _trained(x: Tensor, weight: Any, bias: Any, running: Any, momentum: float, eps: float) -> Any:
     y, mean, variance, inverse = standardised(x, (0, *range(2, x.ndim)), eps)
-    y = scaled(y, *(_by_channel(v, x.ndim) for v in (weight, bias))).astype(x.dtype, copy=False)
+    y = scaled(y, *(by_channel(v, x.ndim) for v in (weight, bias))).astype(x.dtype, copy=False)
     count = x.size // max(x.shape[1], 1)
     unbiased = variance * (count / max(count - 1, 1))
-    moved = [_moved(r, new, momentum) for r, new in zip(running, (mean, unbiased), strict=True)]
-    return y, mean.reshape(-1), inverse.reshape(-1), moved
+    following = [moved(r, new, momentum) for r, new in zip(running, (mean, unbiased), strict=True)]
+    return y, mean.reshape(-1), inverse.reshape(-1), following
 
 
 @fused
 def _applied(x: Tensor, weight: Any, bias: Any, mean: Tensor, variance: Tensor, eps: float) -> Tensor:
     wide = x.astype(x.dtype.computed, copy=False)
-    parts: list[Any] = [_by_channel(v, x.ndim) for v in (mean, variance, weight, bias)]
+    parts: list[Any] = [by_channel(v, x.ndim) for v in (mean, variance, weight, bias)]
     return scaled((wide - parts[0]) * hg.rsqrt(parts[1] + eps), *parts[2:]).astype(x.dtype, copy=False)
 
 
@@ -122,8 +122,8 @@ def batch_norm_functional(
     if not training:
         nothing = x.executor.empty((0,), x.dtype.computed)
         return _applied(x, weight, bias, mean, variance, eps), nothing, nothing.clone(), mean, variance
-    y, own, inverse, moved = _trained(x, weight, bias, [mean, variance], momentum, eps)
-    return y, own, inverse, *moved
+    y, own, inverse, following = _trained(x, weight, bias, [mean, variance], momentum, eps)
+    return y, own, inverse, *following
 
 
 @implements("native_batch_norm", "_native_batch_norm_legit", inferred=False)

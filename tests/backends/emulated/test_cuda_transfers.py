@@ -17,6 +17,7 @@ pytest.importorskip("cuda.bindings", reason="cuda-python has no wheels for this 
 import hologram as hg
 from hologram.backends.cuda import staging
 from hologram.backends.cuda.staging import Staging
+from hologram.runtime.memory.reading import fetched
 from tests.backends.emulated import cuda as machine
 
 LARGE = np.arange(1 << 19, dtype=np.float32)  # twice what goes by a stream of its own
@@ -47,6 +48,24 @@ def test_a_write_does_not_wait_for_launches(executor: hg.Executor) -> None:
     assert len(launches.queue) > waiting > 0, "the launch was done first"
     np.testing.assert_array_equal(y.to_numpy(), LARGE * 2)
     np.testing.assert_array_equal(x.to_numpy(), LARGE + 1)
+
+
+def test_a_fetch_waits_for_no_launch_behind_it(executor: hg.Executor) -> None:
+    x = executor.tensor(np.arange(9, dtype=np.float32))
+    launches, _ = streams(executor)
+    y = x * 2
+    one, two = fetched(y.buffer), fetched(y.buffer)
+    z = y + 1
+    waiting = len(launches.queue)
+    np.testing.assert_array_equal(one(), np.arange(9) * 2)
+    np.testing.assert_array_equal(two(), np.arange(9) * 2)
+    assert waiting > len(launches.queue) > 0, "what is behind was done, or what is ahead was not"
+    np.testing.assert_array_equal(z.to_numpy(), np.arange(9) * 2 + 1)
+    del one, two
+    for _ in range(9):
+        fetched(z.buffer)
+    device: Any = executor.device
+    assert len(device.transfers.staging.fetched) == 2
 
 
 def sequence(executor: hg.Executor) -> bool:

@@ -86,12 +86,18 @@ def test_how_dtypes_combine(executor: hg.Executor) -> None:
     assert hg.result_type(hg.i8, hg.u8, True) is hg.i16
     assert hg.result_type(hg.zeros(1, dtype="i32"), 0.5) is hg.f32
     assert hg.result_type(np.float64(1), hg.f32) is hg.f64
+    assert [hg.result_type(*numbers) for numbers in ((True,), (1,), (1, 0.5), (1j, 2))] == [
+        hg.bool,
+        hg.i64,
+        hg.f32,
+        hg.c64,
+    ]
     assert hg.can_cast(hg.i8, hg.i32)
     assert not hg.can_cast(hg.zeros(1, dtype="i32"), "i16")
     assert not hg.can_cast(hg.u64, hg.i64)
     for wrong, error in (
         (lambda: hg.finfo("i32"), hg.UnsupportedDType), (lambda: hg.iinfo("f32"), hg.UnsupportedDType),
-        (lambda: hg.isdtype("f32", "floaty"), ValueError), (lambda: hg.result_type(1), TypeError),
+        (lambda: hg.isdtype("f32", "floaty"), ValueError), (lambda: hg.result_type(), TypeError),
     ):  # fmt: skip
         with pytest.raises(error):
             wrong()

@@ -95,3 +95,15 @@ def test_an_error_names_who_was_called(executor: hg.Executor) -> None:
     for name in ("zeros", "ones", "empty"):
         with pytest.raises(hg.ShapeError, match=f"^{name}: sizes must not be negative"):
             getattr(executor, name)(-1)
+
+
+def test_what_has_a_dtype_keeps_it_in_a_list(executor: hg.Executor) -> None:
+    single, double = np.float32(1), np.float64(1)
+    for listed in ([1.0, 2.0], [[1.0], [single]], [single, 1.0], (np.int64(1), 0.5), 3.0):
+        assert executor.tensor(listed).dtype is hg.float32
+    if hg.float64 in executor.limits.dtypes:
+        mine = executor.tensor(double)
+        for listed in ([double, 2.0], [[0.5], (double,)], [np.array([1.0]), np.array([2.0])], [mine, mine]):
+            assert executor.tensor(listed).dtype is hg.float64
+        assert executor.tensor([1j, double]).dtype is hg.complex128
+    assert executor.tensor([1j, 2.0]).dtype is hg.complex64

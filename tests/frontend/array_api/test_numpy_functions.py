@@ -121,6 +121,21 @@ def test_parts_that_are_not_equal_are_refused(executor: hg.Executor) -> None:
         np.average(executor.tensor(X), axis=1, weights=np.ones(3, np.float32))
 
 
+def test_memory_that_is_shared(executor: hg.Executor) -> None:
+    x = executor.ones((4, 6))
+    for a, b, shared in ((x, x[1:], True), (x[:2], x[2:], False), (x, x.clone(), False), (x, x.mT, True)):
+        assert np.may_share_memory(a, b) is hg.may_share_memory(a, b) is shared
+    told = []
+    hg.jit(lambda y: told.append((hg.may_share_memory(y, y[1:]), hg.may_share_memory(y, y + 1))) or y)(x)
+    assert told == [(True, False)]
+    array = np.ones(64, np.float32)
+    assert not np.may_share_memory(x, array)
+    if executor.backend == "cpu":
+        mine = hg.asarray(array, device=executor, copy=False)
+        assert np.may_share_memory(array[5:], mine)
+        assert not hg.may_share_memory(mine[:5], array[5:])
+
+
 def test_facts_are_told_without_the_elements(executor: hg.Executor) -> None:
     x = executor.tensor(X)
     assert (np.shape(x), np.ndim(x), np.size(x)) == ((3, 4), 2, 12)

@@ -74,6 +74,33 @@ def test_nan_inside(executor: hg.Executor, name: str) -> None:
         getattr(linalg, name)(executor.tensor(x))
 
 
+@pytest.mark.parametrize(("batch", "n"), [(2, 1), (2, 2), (40, 3), (2, 4), (2, 33)])
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_eigenvalues_of_what_is_not_finite(executor: hg.Executor, batch: int, n: int, bad: float) -> None:
+    """LAPACK has an error for some sizes, and numbers for others."""
+    x = definite((batch, n, n)).astype(np.float32)
+    want = np.linalg.eigvalsh(x)
+    x[1, 0, 0] = bad
+    x[0, 0, 1:] = bad  # which nobody reads
+    tensor = executor.tensor(x)
+    for call in (linalg.eigh, linalg.eigvalsh):
+        with pytest.raises(hg.LinAlgError, match="matrix 1 of the batch has NaN or infinite elements"):
+            call(tensor)
+    if executor.backend == "cpu" or n < 33:  # a program of many sweeps takes drivers some time
+        values = hg.jit(linalg.eigvalsh)(tensor).to_numpy()
+        assert np.all(np.isnan(values[1]))
+        np.testing.assert_allclose(values[0], want[0], rtol=1e-4)
+
+
+@pytest.mark.parametrize(("batch", "n"), [(2, 3), (40, 3), (2, 40)])
+def test_cholesky_of_nan_is_nan(executor: hg.Executor, batch: int, n: int) -> None:
+    """As in NumPy: it is not known whether such a matrix is positive definite."""
+    x = definite((batch, n, n)).astype(np.float32)
+    x[1, n - 1, n - 1] = np.nan
+    factor = linalg.cholesky(executor.tensor(x)).to_numpy()
+    np.testing.assert_array_equal(np.isnan(factor), np.isnan(np.linalg.cholesky(x)))
+
+
 def test_nan_stays_in_its_matrix(executor: hg.Executor) -> None:
     x = (general((2, 3, 3)) + 3 * np.eye(3)).astype(np.float32)
     x[1, 0, 0] = np.nan

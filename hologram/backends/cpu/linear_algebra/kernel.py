@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import inspect
 from collections.abc import Callable, Sequence
@@ -13,8 +14,8 @@ import numpy as np
 from hologram.backends.cpu.linear_algebra import lapack
 from hologram.foundation.dtypes import Number
 from hologram.foundation.frozen import frozen
-from hologram.machine.kernel import Binding, Kernel, Launch
-from hologram.machine.plan import Tile
+from hologram.machine.kernel import Binding, Call, Kernel, Launch, Prepared
+from hologram.machine.plan import Given, Tile
 
 Forms = tuple[tuple[str, tuple[int, ...], Any], ...]  # of the buffers: name, shape, NumPy's dtype
 
@@ -38,6 +39,33 @@ class FactorKernel(Kernel):
             for (name, shape, dtype), b in zip(forms, bindings, strict=True)
         }
         return functools.partial(self._function, **arrays)
+
+    def placed(self, call: Call) -> Prepared | None:
+        """A call's launch that is told where its operands lie; None where it is told numbers, too."""
+        if any(type(x) is Given for x in call.scalars):
+            return None
+        arrays = [
+            (
+                name,
+                area.argument,
+                area.first,
+                shape,
+                dtype,
+                (ctypes.c_uint8 * max(area.nbytes, 1)).from_address,
+            )
+            for (name, shape, dtype), area in zip(self._forms(call.scalars), call.areas, strict=True)
+        ]
+        function = self._function
+
+        def launch(arguments: list[Any]) -> None:
+            function(
+                **{
+                    name: np.ndarray(shape, dtype, memory(arguments[argument] + first))
+                    for name, argument, first, shape, dtype, memory in arrays
+                }
+            )
+
+        return launch
 
     @cached_property
     def _known(self) -> dict[tuple[Number, ...], Forms]:

@@ -35,10 +35,9 @@ def _one_by_one(
 ) -> None:
     """SciPy's function for each matrix of a stack."""
     function = getattr(one_by_one, name)
+    arrays = (*operands, *results)
     for k in range(len(operands[0])):
-        code = function(
-            *[x[k] for x in operands], *[r[k] if r.ndim > 1 else r[k, ...] for r in results], **flags
-        )
+        code = function(*[x[k, ...] for x in arrays], **flags)
         if info is not None:
             info[k] = code
             if code:
@@ -229,17 +228,34 @@ def qr(x: Array, q: Array, r: Array, complete: bool) -> None:
 
 
 def eigh(x: Array, values: Array, vectors: Array, info: Array, upper: bool) -> None:
+    x, bad = _finite(x, upper)
     if _alone(x):
         _one_by_one("eigh", [x], [values, vectors], info, upper=upper)
     else:
         _each(lambda a: tuple(np.linalg.eigh(a, UPLO="U" if upper else "L")), [x], [values, vectors], info)
+    info[bad], values[bad], vectors[bad] = 1, np.nan, np.nan
 
 
 def eigvalsh(x: Array, values: Array, info: Array, upper: bool) -> None:
+    x, bad = _finite(x, upper)
     if _alone(x):
         _one_by_one("eigvalsh", [x], [values], info, upper=upper)
     else:
         _each(lambda a: np.linalg.eigvalsh(a, UPLO="U" if upper else "L"), [x], [values], info)
+    info[bad], values[bad] = 1, np.nan
+
+
+def _finite(x: Array, upper: bool) -> tuple[Array, Array]:
+    """x with zeros for the matrices whose triangle is not finite, and their numbers.
+
+    Of those LAPACK, and NumPy with it, has an error, NaN, or finite eigenvalues that are none, as the size is.
+    """
+    if np.isfinite(x).all():
+        return x, np.empty(0, np.intp)
+    bad = np.flatnonzero(~np.isfinite(np.triu(x) if upper else np.tril(x)).all((1, 2)))
+    held = x.copy()
+    held[bad] = 0
+    return held, bad
 
 
 def svd(x: Array, u: Array, s: Array, vh: Array, info: Array, full: bool) -> None:

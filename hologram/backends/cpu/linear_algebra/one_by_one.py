@@ -40,8 +40,9 @@ def _lapack(name: str, x: Array, complex_name: str = "") -> Any:
 
 def cholesky(x: Array, factor: Array, upper: bool) -> int:
     factor[...] = x
-    made, code = _lapack("potrf", x)(factor.T, lower=int(upper), clean=1, overwrite_a=1)
-    if not np.may_share_memory(made, factor):
+    given = factor.T
+    made, code = _lapack("potrf", x)(given, lower=int(upper), clean=1, overwrite_a=1)
+    if made is not given:
         factor[...] = made.T
     return code
 
@@ -114,13 +115,19 @@ def qr(x: Array, q: Array, r: Array, complete: bool) -> int:
     work = BLOCKS * max(rows, columns)
     packed, scales, _, code = _lapack("geqrf", x)(x, lwork=work)
     r[...] = 0
-    r[:width] = np.triu(packed[:width])
+    np.copyto(r[:width], packed[:width], where=_upper(width, columns))
     reflected = packed[:, :width]
     if complete:
         reflected = np.zeros((rows, rows), x.dtype, order="F")
         reflected[:, :width] = packed[:, :width]
     q[...], _, _ = _lapack("orgqr", x, "ungqr")(reflected, scales, lwork=work)
     return code
+
+
+@lru_cache(maxsize=16)
+def _upper(rows: int, columns: int) -> Array:
+    """Which elements are not below the diagonal."""
+    return np.arange(rows)[:, None] <= np.arange(columns)
 
 
 def eigh(x: Array, values: Array, vectors: Array, upper: bool) -> int:

@@ -9,14 +9,14 @@ from hologram.backends.cpu.kernel import Host
 from hologram.backends.cpu.products import panels
 from hologram.backends.cpu.products.cut import Plane, Product
 from hologram.backends.cpu.products.packing import added_as
+from hologram.backends.cpu.products.pairs import PairedProducts
 from hologram.compiled.machine_code.engine import Code, Engine
 from hologram.compiled.machine_code.objects import kept_code
-from hologram.foundation.dtypes import DType
+from hologram.foundation.dtypes import DType, bf16
 from hologram.foundation.frozen import frozen
 from hologram.foundation.sizes import whole
 
 _MOST_DOTS = 16  # rows up to which converting b in registers again for each two rows beats packing it
-_ROWS = 192  # of a unit: its block of a takes 240 KiB of f32, and stays in the second cache
 _COLUMNS = 256
 _MULTIPLY_NS = 0.025  # of a multiply-add, estimated; and of an element that is converted
 _CONVERT_NS = 0.2
@@ -25,9 +25,13 @@ _SLICES = 2  # for each thread, so that one that is held up leaves some of its w
 _LINE = 64  # bytes
 
 
+def _kind(engine: Engine, dtype: DType) -> type[panels.Products]:
+    return PairedProducts if dtype == bf16 and engine.multiplies_pairs else panels.Products
+
+
 @functools.lru_cache(maxsize=8)
 def _code(engine: Engine, dtype: DType, stored: DType) -> Code:
-    text = panels.text(dtype, stored, engine.vector_bits)
+    text = _kind(engine, dtype)(dtype, stored, engine.vector_bits).text()
     return kept_code(engine, "blocked", text, lambda: (text, panels.FUNCTIONS))
 
 
@@ -78,7 +82,8 @@ def blocked_pieces(product: Product, dtype: DType, stored: DType, host: Host) ->
     turned = n < m and (few or n < width)
     if turned:
         product, m, n = product.transposed, n, m
-    cut = units((batch, m, n, k), panels.DOT_COLUMNS if few else width, m if few else _ROWS, host.threads)
+    most_rows = m if few else _kind(engine, dtype).block_rows
+    cut = units((batch, m, n, k), panels.DOT_COLUMNS if few else width, most_rows, host.threads)
     room_bytes = 0 if few else _room_bytes(cut, width, added_as(dtype).itemsize)
     numbers = {
         "m": m,

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from hologram.backends.cpu.llvm.writer import Writer, from_memory, memory_type, register_type, to_memory
-from hologram.foundation.dtypes import DType, f32, f64
+from hologram.foundation.dtypes import DType
 
 _TURN = 8  # rows and columns that are transposed in registers
 
 
 def added_as(dtype: DType) -> DType:
-    """What products of a floating dtype are added up as."""
-    return f64 if dtype == f64 else f32
+    """What products of a floating dtype are added up as; integers, which are only moved, as they are."""
+    return dtype.computed
 
 
 def _splat(count: int, type_: str, value: str) -> str:
@@ -23,7 +23,7 @@ class Packing:
     """Writes functions that change operands to what is added up, and sums to what is stored, for a pair of dtypes."""
 
     def __init__(self, dtype: DType, stored: DType, vector_bits: int) -> None:
-        self._dtype, self._stored = dtype, stored
+        self._dtype, self._stored, self._align = dtype, stored, dtype.itemsize
         self._sum = added_as(dtype)
         self._size, self._lanes = self._sum.itemsize, vector_bits // self._sum.bits
         self._number = register_type(self._sum)
@@ -52,16 +52,17 @@ class Packing:
 
     def _element(self, w: Writer, pointer: str) -> str:
         """One element of memory as a number."""
-        align = self._dtype.itemsize
-        return from_memory(
-            w, w(f"load {memory_type(self._dtype)}, ptr {pointer}, align {align}"), self._dtype
-        )
+        kind = memory_type(self._dtype)
+        return from_memory(w, w(f"load {kind}, ptr {pointer}, align {self._align}"), self._dtype)
 
     def _vector_at(self, w: Writer, pointer: str, count: int) -> str:
         """So many neighbours in memory as numbers."""
-        return self._wide(
-            w, w(f"load <{count} x {self._raw}>, ptr {pointer}, align {self._dtype.itemsize}"), count
-        )
+        return self._wide(w, w(f"load <{count} x {self._raw}>, ptr {pointer}, align {self._align}"), count)
+
+    def _fetched(self, w: Writer, pointer: str) -> None:
+        """Asks for a line of memory, which need not be there, to be brought into the second cache."""
+        self.declarations.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+        w.do(f"call void @llvm.prefetch.p0(ptr {pointer}, i32 0, i32 2, i32 1)")
 
     @staticmethod
     def _least(w: Writer, x: str, y: str) -> str:
@@ -72,7 +73,7 @@ class Packing:
         name = f"llvm.fma.{lanes}{self._sum.name}"
         return w.intrinsic(name, type_, (type_, x), (type_, y), (type_, z))
 
-    def convert(self) -> str:
+    def convert(self, name: str = "convert") -> str:
         """A matrix as numbers, its rows `%to.row` bytes apart: as it lies, turned, or from anywhere."""
 
         def body(w: Writer) -> None:
@@ -93,7 +94,7 @@ class Packing:
             w.place(done)
 
         arguments = "ptr %from, i64 %row, i64 %column, i64 %rows, i64 %columns, ptr noalias %to, i64 %to.row"
-        return self._function(f"internal void @convert({arguments})", body)
+        return self._function(f"internal void @{name}({arguments})", body)
 
     def _convert_rows(
         self, w: Writer, step: str, start: str, stop: str, rows: tuple[str, str] = ("0", "%rows")
@@ -113,7 +114,11 @@ class Packing:
         w.loop(*rows, "1", (), row)
 
     def _convert_turned(self, w: Writer) -> None:
-        """Squares of 8 x 8 by three rounds of interleaving; then what is left to the right and below."""
+        """Squares of 8 x 8 by three rounds of interleaving; then what is left to the right and below.
+
+        A panel's next neighbour is fetched meanwhile: its lines are too short for the processor to see them coming.
+        """
+        next_panel = w(f"mul i64 %column, {2 * self._lanes}")
         whole_rows, whole_columns = (w(f"and i64 {x}, {-_TURN}") for x in ("%rows", "%columns"))
 
         def right(c: str, _: list[str]) -> Sequence[str]:
@@ -125,7 +130,8 @@ class Packing:
                 lines = []
                 for x in range(_TURN):
                     at = w.element(begin, "i8", w(f"mul i64 %column, {x}"))
-                    lines.append(w(f"load <8 x {self._raw}>, ptr {at}, align {self._dtype.itemsize}"))
+                    lines.append(w(f"load <8 x {self._raw}>, ptr {at}, align {self._align}"))
+                    self._fetched(w, w.element(at, "i8", next_panel))
                 for k, line in enumerate(_turned(w, lines, self._raw)):
                     at = w.element(target, "i8", w(f"mul i64 {w(f'add i64 {r}, {k}')}, %to.row"))
                     self._keep(w, f"<8 x {self._number}>", self._wide(w, line, _TURN), at)

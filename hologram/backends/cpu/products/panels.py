@@ -1,5 +1,7 @@
 """Code for products of our own: operands are packed panel by panel, or read as they lie; 16-bit floats become f32.
 
+Where the processor multiplies pairs of bf16, pairs.py has that in place of f32.
+
 Two steps, of which a launch takes one:
 
 - `dots`, for few rows of operands that both lie along k: each result is a dot product; four columns are read together
@@ -41,20 +43,16 @@ def panel_columns(dtype: DType, vector_bits: int) -> int:
     return 2 * vector_bits // added_as(dtype).bits
 
 
-def text(dtype: DType, stored: DType, vector_bits: int) -> str:
-    """IR for operands of a floating dtype, and results of the same or of what they are added up as."""
-    code = Products(dtype, stored, vector_bits)
-    return code.module([code.dot(rows) for rows in (1, 2)] + [code.dots(), code.blocks()])
-
-
 class Panels(Packing):
     """Writes what products of packed panels have in common, for one pair of dtypes."""
 
+    micro_rows = MICRO_ROWS
+
     def module(self, functions: Sequence[str]) -> str:
         """IR of these functions and of those that they call."""
-        micros = range(1, MICRO_ROWS + 1)
+        micros = range(1, self.micro_rows + 1)
         pointers = ", ".join(f"ptr @micro{max(rows, 1)}" for rows in (0, *micros))
-        table = f"@micros = internal constant [{MICRO_ROWS + 1} x ptr] [{pointers}]"
+        table = f"@micros = internal constant [{self.micro_rows + 1} x ptr] [{pointers}]"
         called = [table, self.convert(), *(self.micro(rows) for rows in micros), self.finish()]
         metadata = [f"!{k} = {node}" for k, node in enumerate(self.metadata)]
         return "\n".join([*called, *functions, *sorted(self.declarations), *metadata, ""])
@@ -143,7 +141,7 @@ class Panels(Packing):
         rows, columns, count = sizes
         a, b, sums, sums_row = room
         width = 2 * self._lanes
-        groups = w.i64("udiv", w.i64("add", rows, MICRO_ROWS - 1), MICRO_ROWS)
+        groups = w.i64("udiv", w.i64("add", rows, self.micro_rows - 1), self.micro_rows)
         tall = w.i64("udiv", w.i64("sub", w.i64("add", rows, groups), 1), groups)
         low = w.i64(
             "sub", tall, 1
@@ -197,50 +195,101 @@ class Panels(Packing):
 
 
 class Products(Panels):
-    """Writes the functions of products for one pair of dtypes."""
+    """Writes the functions of products for one pair of dtypes; results are stored as one, or as they are added up."""
+
+    together = 1  # neighbours along k that a number of a block or panel stands for
+    block_rows = 192  # of a unit, at most: its block of a takes 240 KiB of f32, and stays in the second cache
+    dot_rows = (2, 1)  # of a that go along b together
+    dot_rounds = 8  # vectors of a row alone that are added up apart from one another
+
+    def text(self) -> str:
+        """The module."""
+        return self.module([*(self.dot(rows) for rows in self.dot_rows), self.dots(), self.blocks()])
+
+    def _line(self, w: Writer, pointer: str) -> str:
+        """A vector of neighbours along k, as what is multiplied."""
+        return self._vector_at(w, pointer, self._lanes)
+
+    def _lines(self, w: Writer, count: str) -> str:
+        """How many numbers of a panel so many elements along k are."""
+        return count
+
+    def _pack_rows(self, w: Writer, source: tuple[str, str, str], sizes: tuple[str, str], to: str) -> None:
+        """The block of a, of so many rows and elements along k."""
+        self._convert(w, source, sizes, to, DEPTH)
+
+    def _pack_columns(self, w: Writer, source: tuple[str, str, str], sizes: tuple[str, str], to: str) -> None:
+        """A panel of b, of so many elements along k and columns."""
+        self._convert(w, source, sizes, to, 2 * self._lanes)
 
     def dot(self, rows: int) -> str:
-        """Results of so many rows of a and DOT_COLUMNS columns of b, both along k: sums of lanes, then the rest."""
-        vector, lanes, number = self._vector, self._lanes, self._number
+        """Results of so many rows of a and DOT_COLUMNS columns of b, both along k.
+
+        For a row alone the columns go one after the other where `dot_rounds` says so: one stream of memory.
+        """
 
         def body(w: Writer) -> None:
             left = [w.element("%a", "i8", w(f"mul i64 %a.row, {r}")) for r in range(rows)]
-            right = [w.element("%b", "i8", w(f"mul i64 %b.column, {c}")) for c in range(DOT_COLUMNS)]
-            whole = w(f"and i64 %k, {-lanes}")
-            zero = [(vector, "zeroinitializer")] * (rows * DOT_COLUMNS)
 
-            def vectors(k: str, before: list[str]) -> Sequence[str]:
-                def loaded(base: str) -> str:
-                    return self._vector_at(w, w.element(base, self._raw, k), lanes)
+            def columns(first: str, count: int, rounds: int) -> None:
+                places = [w.i64("add", first, c) for c in range(count)]
+                right = [w.element("%b", "i8", w(f"mul i64 %b.column, {c}")) for c in places]
+                to = [w.element("%out", "i8", w(f"mul i64 %out.column, {c}")) for c in places]
+                found = iter(self._along_k(w, left, right, rounds))
+                for r in range(rows):
+                    step = w(f"mul i64 %out.row, {r}")
+                    for column in to:
+                        self._store(w, next(found), w.element(column, "i8", step))
 
-                columns, after = [loaded(p) for p in right], []
-                for r, line in enumerate(map(loaded, left)):
-                    sums = before[r * DOT_COLUMNS :]
-                    after += [self._fused(w, vector, line, y, z) for y, z in zip(columns, sums, strict=False)]
-                return after
+            def alone(c: str, _: list[str]) -> Sequence[str]:
+                columns(c, 1, self.dot_rounds)
+                return ()
 
-            sums = w.loop("0", whole, str(lanes), zero, vectors)
-            name = f"llvm.vector.reduce.fadd.v{lanes}{self._sum.name}"
-            self.declarations.add(f"declare {number} @{name}({number}, {vector})")
-            folded = [w(f"call reassoc {number} @{name}({number} 0.0, {vector} {s})") for s in sums]
-
-            def scalars(k: str, before: list[str]) -> Sequence[str]:
-                rest = [
-                    [self._element(w, w.element(p, self._raw, k)) for p in side] for side in (left, right)
-                ]
-                pairs = [(x, y) for x in rest[0] for y in rest[1]]
-                return [self._fused(w, number, x, y, z) for (x, y), z in zip(pairs, before, strict=True)]
-
-            folded = w.loop(whole, "%k", "1", [(number, s) for s in folded], scalars)
-            for place, value in enumerate(folded):
-                r, c = divmod(place, DOT_COLUMNS)
-                line = w.element("%out", "i8", w(f"mul i64 %out.row, {r}"))
-                self._store(w, value, w.element(line, "i8", w(f"mul i64 %out.column, {c}")))
+            if rows == 1 and self.dot_rounds > 1:
+                w.loop("0", str(DOT_COLUMNS), "1", (), alone, kept=True)
+            else:
+                columns("0", DOT_COLUMNS, 1)
 
         arguments = (
             "ptr %a, i64 %a.row, ptr %b, i64 %b.column, ptr %out, i64 %out.row, i64 %out.column, i64 %k"
         )
         return self._function(f"internal void @dot{rows}({arguments})", body)
+
+    def _along_k(self, w: Writer, left: Sequence[str], right: Sequence[str], rounds: int) -> list[str]:
+        """Dot products of each with each, first of `rounds` vectors together, then vector by vector, then the rest."""
+        vector, lanes, number = self._vector, self._lanes, self._number
+        many = lanes * self.together
+
+        def vectors(k: str, before: list[str]) -> Sequence[str]:
+            after: list[str] = []
+            for turn in range(len(before) // (len(left) * len(right))):
+                at, place = w.i64("add", k, many * turn), turn * len(left) * len(right)
+                lines, columns = (
+                    [self._line(w, w.element(x, self._raw, at)) for x in side] for side in (left, right)
+                )
+                pairs = [(x, y) for x in lines for y in columns]
+                after += [
+                    self._fused(w, vector, *pair, z) for pair, z in zip(pairs, before[place:], strict=False)
+                ]
+            return after
+
+        def scalars(k: str, before: list[str]) -> Sequence[str]:
+            rest = [[self._element(w, w.element(p, self._raw, k)) for p in side] for side in (left, right)]
+            pairs = [(x, y) for x in rest[0] for y in rest[1]]
+            return [self._fused(w, number, x, y, z) for (x, y), z in zip(pairs, before, strict=True)]
+
+        done, sums = "0", ["zeroinitializer"] * (len(left) * len(right) * rounds)
+        for together in sorted({rounds, 1}, reverse=True):
+            stop = w(f"and i64 %k, {-many * together}")
+            while len(sums) > len(left) * len(right) * together:
+                half = len(sums) // 2
+                sums = [w(f"fadd {vector} {x}, {y}") for x, y in zip(sums[:half], sums[half:], strict=True)]
+            sums = w.loop(done, stop, str(many * together), [(vector, x) for x in sums], vectors)
+            done = stop
+        name = f"llvm.vector.reduce.fadd.v{lanes}{self._sum.name}"
+        self.declarations.add(f"declare {number} @{name}({number}, {vector})")
+        folded = [(number, w(f"call reassoc {number} @{name}({number} 0.0, {vector} {s})")) for s in sums]
+        return w.loop(done, "%k", "1", folded, scalars)
 
     def _unit(self, w: Writer, word: dict[str, str], number: str) -> tuple[dict[str, str], str, str]:
         """Where the matrices of a unit begin, its rows and its columns."""
@@ -274,13 +323,14 @@ class Products(Panels):
             def unit(number: str, _: list[str]) -> Sequence[str]:
                 begin, rows, columns = self._unit(w, word, number)
                 last = w(f"sub i64 {columns}, {DOT_COLUMNS}")
-                pairs = w(f"and i64 {rows}, -2")
+                bounds = ["0", *(w(f"and i64 {rows}, {-x}") for x in self.dot_rows)]
+                turns = [*zip(self.dot_rows, bounds, bounds[1:], strict=False)]
 
                 def group(c: str, _: list[str]) -> Sequence[str]:
                     c = self._least(w, c, last)
                     b = w.element(begin["b"], "i8", w(f"mul i64 {c}, {word['b_column']}"))
                     out = w.element(begin["out"], "i8", w(f"mul i64 {c}, {word['out_column']}"))
-                    for height, first, stop in ((2, "0", pairs), (1, pairs, rows)):
+                    for height, first, stop in turns:
 
                         def line(r: str, _: list[str], height: int = height) -> Sequence[str]:
                             a = w.element(begin["a"], "i8", w(f"mul i64 {r}, {word['a_row']}"))
@@ -308,7 +358,7 @@ class Products(Panels):
         def body(w: Writer) -> None:
             word = self._words(w, WORDS)
             a, flag = self._claimed(w, word)
-            width = 2 * self._lanes
+            width, deep = 2 * self._lanes, DEPTH * self.together
             b = w.element(a, "i8", w(f"mul i64 {word['rows']}, {DEPTH * self._size}"))
             sums = w.element(b, "i8", str(DEPTH * width * self._size))
             sums_row = w(f"mul i64 {word['columns']}, {self._size}")
@@ -317,21 +367,22 @@ class Products(Panels):
                 begin, rows, columns = self._unit(w, word, number)
 
                 def depth(k: str, _: list[str]) -> Sequence[str]:
-                    count = self._least(w, str(DEPTH), w(f"sub i64 {word['k']}, {k}"))
+                    count = self._least(w, str(deep), w(f"sub i64 {word['k']}, {k}"))
+                    lines = self._lines(w, count)
                     left = w.element(begin["a"], "i8", w(f"mul i64 {k}, {word['a_column']}"))
                     right = w.element(begin["b"], "i8", w(f"mul i64 {k}, {word['b_row']}"))
-                    self._convert(w, (left, word["a_row"], word["a_column"]), (rows, count), a, DEPTH)
+                    self._pack_rows(w, (left, word["a_row"], word["a_column"]), (rows, count), a)
 
                     def pack(c: str, wide: str) -> None:
                         source = w.element(right, "i8", w(f"mul i64 {c}, {word['b_column']}"))
-                        self._cleared(w, count, wide, b)
-                        self._convert(w, (source, word["b_row"], word["b_column"]), (count, wide), b, width)
+                        self._cleared(w, lines, wide, b)
+                        self._pack_columns(w, (source, word["b_row"], word["b_column"]), (count, wide), b)
 
                     first = w(f"icmp eq i64 {k}, 0")
-                    self._panels(w, (rows, columns, count), (a, b, sums, sums_row), first, pack)
+                    self._panels(w, (rows, columns, lines), (a, b, sums, sums_row), first, pack)
                     return ()
 
-                w.loop("0", word["k"], str(DEPTH), (), depth)
+                w.loop("0", word["k"], str(deep), (), depth)
                 w.do(
                     f"call void @finish(ptr {sums}, i64 {sums_row}, i64 {rows}, i64 {columns}, ptr {begin['out']}, "
                     f"i64 {word['out_row']}, i64 {word['out_column']})"

@@ -29,7 +29,10 @@ def cholesky(dtype: DType, x: Size, upper: bool) -> Made:
 
 @lru_cache(maxsize=32)
 def _cholesky(dtype: DType, upper: bool) -> Built:
-    """Column by column; NaN from the first pivot on that is not above 0, whose number, from 1 on, is told."""
+    """Column by column; NaN from the first pivot on that is 0 or below, whose number, from 1 on, is told.
+
+    A pivot of NaN is none of those: the factor is NaN then, which NumPy tells nobody either.
+    """
     b = Builder(f"atlas_small_cholesky_{dtype}", rank=1)
     n = b.scalar("n", index)
     given, factor = read(b, "x", dtype, n, n), written(b, "factor", dtype, n, n)
@@ -44,7 +47,7 @@ def _cholesky(dtype: DType, upper: bool) -> Built:
             return summed(b, 0, j, lambda k: -(known.at(i, k) * conjugate(known.at(j, k))), element(i, j))
 
         pivot = real(rest(j))
-        right = pivot > 0.0
+        right = (pivot > 0.0) | (pivot != pivot)
         root = select(right, sqrt(select(right, pivot, 1.0)), math.nan)
         known.put(root.to(dtype), j, j)
         b.loop(j + 1, n, lambda i: known.put(over(rest(i), root), i, j))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import sys
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,13 @@ import pytest
 
 from hologram.atlas.program import Program
 from hologram.backends.cpu.image import InPython, _written
+from hologram.backends.cpu.kernel import Host
 from hologram.backends.cpu.products.blocked import blocked_pieces, units
 from hologram.backends.cpu.products.cut import Product
 from hologram.backends.cpu.products.packing import added_as
+from hologram.backends.cpu.products.pairs import PairedProducts
 from hologram.backends.cpu.products.tiles import ProductTile, memory_of
+from hologram.compiled.machine_code.engine import Engine, shared_engine
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType
 from hologram.machine.kernel import Binding
@@ -39,8 +43,10 @@ def lying(rng: np.random.Generator, dtype: DType, shape: tuple[int, ...], how: s
     return x if how == "rows" else np.ascontiguousarray(x.transpose(0, 2, 1)).transpose(0, 2, 1)
 
 
-def launched(a: np.ndarray, b: np.ndarray, out: np.ndarray, dtype: DType, stored: DType) -> None:
-    host = device()._host
+def launched(
+    a: np.ndarray, b: np.ndarray, out: np.ndarray, dtype: DType, stored: DType, host: Host | None = None
+) -> None:
+    host = host or device()._host
     pieces = blocked_pieces(Product.of(a, b, out), dtype, stored, host)
     launch: Any = InPython(_written(pieces, host.pool(), None))
     launch([x.ctypes.data for x in (a, b, out)])
@@ -99,13 +105,74 @@ def test_sums_are_f32_and_rounded_once(dtype: DType, m: int) -> None:
     assert np.isposinf(rounded[0, 1:].astype(np.float32)).all()
 
 
+@pytest.fixture
+def by_numbers(monkeypatch: pytest.MonkeyPatch) -> Host:
+    """A host that multiplies bf16 one by one, as f32."""
+    monkeypatch.setenv("HOLOGRAM_CPU_WITHOUT", "avx512bf16")
+    engine = Engine()
+    assert not engine.multiplies_pairs
+    return replace(device()._host, engine=lambda: engine)
+
+
 @HALVES
-def test_denormals_count(dtype: DType) -> None:
-    tiny = np.full((1, 2, 8), 2.0**-24 if dtype == dtypes.f16 else 2.0**-133, dtype.numpy)
-    ones = np.ones((1, 8, 4), dtype.numpy)
-    out = np.empty((1, 2, 4), dtype.numpy)
-    launched(tiny, ones, out, dtype, dtype)
+@pytest.mark.parametrize("m", [2, 20])
+def test_denormals_count(dtype: DType, m: int, by_numbers: Host) -> None:
+    tiny = np.full((1, m, 8), 2.0**-24 if dtype == dtypes.f16 else 2.0**-133, dtype.numpy)
+    ones = np.ones((1, 20, 8), dtype.numpy).transpose(0, 2, 1)
+    out = np.empty((1, m, 20), dtype.numpy)
+    launched(tiny, ones, out, dtype, dtype, by_numbers)
     assert (out.astype(np.float64) == 8 * tiny[0, 0, 0].astype(np.float64)).all()
+
+
+@pytest.mark.parametrize("m", [2, 20])
+def test_pairs_lose_no_more_than_denormals(m: int) -> None:
+    """Where bf16 are multiplied by pairs: numbers below 2^-126 are zeros, sums of larger ones are what they were."""
+    least = 2.0**-126
+    a = np.array([2.0**-133, least, 1.0], dtypes.bf16.numpy).repeat(32)[None, None].repeat(m, 1)
+    b = np.zeros((1, 96, 20), dtypes.bf16.numpy)
+    b[0, :32, :4] = b[0, 32:64, 4:8] = b[0, 64:, 8:] = 1
+    b = np.ascontiguousarray(b.transpose(0, 2, 1)).transpose(0, 2, 1)
+    out = np.empty((1, m, 20), np.float32)
+    launched(a, b, out, dtypes.bf16, dtypes.f32)
+    kept = 0.0 if device()._host.engine().multiplies_pairs else 2.0**-133
+    assert (out[..., :4] == 32 * np.float32(kept)).all()
+    assert (out[..., 4:8] == np.float32(32 * least)).all()
+    assert (out[..., 8:] == 32).all()
+
+
+@pytest.mark.parametrize("m", [3, 16, 50])
+def test_without_an_instruction_for_pairs(m: int, by_numbers: Host) -> None:
+    rng = np.random.default_rng(0)
+    for one, other in itertools.product(("rows", "columns", "gaps"), repeat=2):
+        a, b = lying(rng, dtypes.bf16, (2, m, 75), one), lying(rng, dtypes.bf16, (2, 75, 39), other)
+        out = np.full((2, m, 39), np.nan, np.float32)
+        launched(a, b, out, dtypes.bf16, dtypes.f32, by_numbers)
+        check(out, a, b, dtypes.f32)
+
+
+def test_code_for_pairs_is_ir_everywhere() -> None:
+    engine = shared_engine()
+    if int(engine.target.split()[1].split(".")[0]) < 16:
+        pytest.skip(f"{engine.target.split(' ', 2)[:2]} has the instruction for other operands")
+    engine.optimise("pairs", PairedProducts(dtypes.bf16, dtypes.f32, 512).text())
+
+
+@HALVES
+@pytest.mark.parametrize("m", [4, 37])
+@pytest.mark.parametrize("ways", list(itertools.product(("rows", "columns", "gaps"), repeat=2)), ids=str)
+def test_what_is_not_finite_stays_in_its_row(dtype: DType, m: int, ways: tuple[str, str]) -> None:
+    """Also beside the zeros that fill a pair or a panel, and after what was in the room before."""
+    rng = np.random.default_rng(0)
+    k, n = 65, 35
+    a, b = (np.abs(lying(rng, dtype, s, way)) for s, way in zip(((1, m, k), (1, k, n)), ways, strict=True))
+    before = np.full((1, m, k), np.nan, dtype.numpy)
+    launched(before, b, np.empty((1, m, n), np.float32), dtype, dtypes.f32)
+    a[0, 1, k - 1], a[0, 2, 0], b[0, k - 1, n - 1] = np.inf, np.nan, np.inf
+    out = np.empty((1, m, n), np.float32)
+    launched(a, b, out, dtype, dtypes.f32)
+    wanted = a.astype(np.float32) @ b.astype(np.float32)
+    assert np.array_equal(np.isnan(out), np.isnan(wanted))
+    assert np.array_equal(np.isposinf(out), np.isposinf(wanted))
 
 
 @HALVES

@@ -1,0 +1,67 @@
+"""Copies of tensors on several devices, which `torch.nn.DataParallel` makes and joins.
+
+PyTorch has these functions in C++, for CUDA and in builds with CUDA only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+Tensors = Sequence[torch.Tensor]
+
+
+def _at(index: int) -> torch.device:
+    return torch.device("cpu") if index < 0 else torch.device("hologram", index)
+
+
+def scatter(
+    tensor: torch.Tensor, devices: Sequence[int], sizes: Sequence[int] | None, dim: int, streams: Any = None
+) -> tuple[torch.Tensor, ...]:
+    """A piece of a tensor on each device, of these sizes along an axis or as equal as can be."""
+    pieces = tensor.chunk(len(devices), dim) if sizes is None else tensor.split(list(sizes), dim)
+    return tuple(piece.to(_at(k)) for piece, k in zip(pieces, devices, strict=False))
+
+
+def gather(tensors: Tensors, dim: int, destination: int | None) -> torch.Tensor:
+    """Tensors of several devices joined on one; -1 is the host, None the current device."""
+    device = _at(torch.accelerator.current_device_index() if destination is None else destination)
+    return torch.cat([x.to(device) for x in tensors], dim)
+
+
+def broadcast(tensor: torch.Tensor, devices: Sequence[int]) -> list[torch.Tensor]:
+    """A tensor on each device; where it is, itself."""
+    return [tensor.to(_at(k)) for k in devices]
+
+
+def broadcast_coalesced(tensors: Tensors, devices: Sequence[int], nbytes: int) -> list[list[torch.Tensor]]:
+    """For each device all of the tensors."""
+    return [[x.to(_at(k)) for x in tensors] for k in devices]
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "_scatter": scatter,
+    "_gather": gather,
+    "_broadcast": broadcast,
+    "_broadcast_coalesced": broadcast_coalesced,
+}
+
+
+def _either(ours: Callable[..., Any], theirs: Callable[..., Any] | None) -> Callable[..., Any]:
+    """Ours where a tensor of the device, or of the host in a program that has no other, is among the arguments."""
+
+    def function(first: Any, *rest: Any) -> Any:
+        tensor = first if isinstance(first, torch.Tensor) else first[0]
+        devices: Any = torch.accelerator.current_accelerator()
+        kind = tensor.device.type if tensor.device.type != "cpu" else devices and devices.type
+        return (ours if kind == "hologram" or theirs is None else theirs)(first, *rest)
+
+    return function
+
+
+def settle() -> None:
+    """Has `torch.nn.parallel` take the device."""
+    for name, ours in FUNCTIONS.items():
+        setattr(torch._C, name, _either(ours, getattr(torch._C, name, None)))
