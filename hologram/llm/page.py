@@ -112,7 +112,7 @@ class Resident:
         ]
         table = np.arange(-1, self.context // BLOCK, dtype=np.int32)[None].clip(0)
         tables = [self.executor.tensor(table) for _ in self.a.sights]
-        x, y, places = begin(self.a, tokens, known, tables, weights["embedding"], rotated)
+        x, y, places = begin(self.a, tokens, None, known, tables, weights["embedding"], rotated)
         kept = []
         for own, pair, sight in zip(weights["blocks"], cache, self.a.sight_of, strict=True):
             x, y, pair = block(self.a, self.a.sights[sight], x, y, own, pair, places[sight])
@@ -127,7 +127,7 @@ class Resident:
         """A token, and the likeliest behind it."""
         x, y, kept = self.features(tokens, known, weights, cache)
         head = weights.get("head", weights["embedding"])
-        return {"token": finish(self.a, x, y, weights["norm"], head, None, "0")[0], "cache": kept}
+        return {"token": finish(self.a, x, y, weights["norm"], head, None, "0", tokens)[0], "cache": kept}
 
 
 class Noting(Loader):
@@ -176,12 +176,12 @@ def _talk(model: GGUF) -> dict[str, Any]:
     kind, cut = model.get("tokenizer.ggml.model", str, ""), model.get("tokenizer.ggml.pre", str, "default")
     if kind != "gpt2":
         raise UnsupportedOperation(f"page: a page has tokens of bytes ('gpt2'), got a tokenizer {kind!r}")
-    tokenizer = Tokenizer(model)
+    types = model.metadata.get("tokenizer.ggml.token_type", np.zeros(0))
+    tokenizer = Tokenizer(model)  # which takes the tokens, and what they are, out of the metadata
     users = [{"role": "user", "content": MARKS[0]}]
     more = [*users, {"role": "assistant", "content": MARKS[1]}, {"role": "user", "content": MARKS[2]}]
     before, behind = tokenizer.written(users).split(MARKS[0])
     _, rest = tokenizer.written(more).split(MARKS[1])
-    types = model.metadata.get("tokenizer.ggml.token_type", np.zeros(0))
     return {
         "nfc": cut == "qwen2",
         "digits": cut in DIGITS,
