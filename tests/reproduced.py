@@ -1,6 +1,6 @@
 """How many results of random programs differ in a bit from the CPU's, on reproducible executors.
 
-    python -m tests.reproduced --programs 1000 --on webgpu:llvmpipe --on webgpu:SwiftShader:1000
+    python -m tests.reproduced --programs 1000 --on webgpu:llvmpipe --on webgpu:SwiftShader:40
 
 A device is a backend's name, behind a colon a part of the device's own, and behind another the most instructions that
 a program may have there, with what stands for functions: some compilers need minutes for more. `cuda-emulated` and

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import hologram as hg
+from hologram.atlas.text import parse_program
 from hologram.foundation.config import config
 
 TINY = 2.0**-149
@@ -119,6 +120,31 @@ def test_rows(function: Any, shape: tuple[int, ...], on_cpu: hg.Executor, reprod
 def test_sums_are_as_exact_as_any(reproducing: hg.Executor) -> None:
     x = np.random.default_rng(2).uniform(0, 1, 100_003).astype(np.float32)
     assert abs(hg.sum(reproducing.tensor(x)).item() / x.astype(np.float64).sum() - 1) < 3e-7
+
+
+ZERO = """program zero rank 1 reduced 0
+buffer x : {0} read
+buffer out : {0} write
+%0 = lane : index
+%1 = load x %0 : {0}
+%2 = constant 0.0 : {0}
+%3 = div %2, %1 : {0}
+%4 = mul %3, %1 : {0}
+store out %0, %4
+"""
+
+
+@pytest.mark.parametrize("dtype", [hg.f32, hg.f16, hg.bf16], ids=str)
+def test_constants_are_no_shortcuts(dtype: Any, on_cpu: hg.Executor, reproducing: hg.Executor) -> None:
+    """0 / x is NaN where x is 0 or NaN, and -0 where it is negative: a driver that knows the 0 takes it for 0."""
+    x = np.array([0, np.nan, 2, -2, -0.0, np.inf, -np.inf, 1], np.float32).astype(dtype.numpy)
+    program = parse_program(ZERO.format(dtype))
+    found = []
+    for executor in (on_cpu, reproducing):
+        out = executor.allocate(8, dtype)
+        executor.run(program, {"x": executor.allocate(8, dtype).from_numpy(x), "out": out}, lanes=8)
+        found.append(bits(out.to_numpy()))
+    assert np.array_equal(*found)
 
 
 def test_rows_without_elements(on_cpu: hg.Executor, reproducing: hg.Executor) -> None:

@@ -75,7 +75,7 @@ def write_page(
             tokens = executor.zeros((1, n), "i32")
             hg.export_web(folder / name, function, tokens, known, empty, caches, state=("weights", "cache"))
     about = {
-        "model": model.metadata.get("general.name", Path(path).stem),
+        "model": _name(model),
         "file": MODEL if copy else None,
         "bytes": len(model.bytes),
         "sha256": hashlib.sha256(model.bytes).hexdigest(),
@@ -112,7 +112,7 @@ class Resident:
         ]
         table = np.arange(-1, self.context // BLOCK, dtype=np.int32)[None].clip(0)
         tables = [self.executor.tensor(table) for _ in self.a.sights]
-        x, y, places = begin(self.a, tokens, known, tables, weights["embedding"], rotated)
+        x, y, places = begin(self.a, tokens, None, known, tables, weights["embedding"], rotated)
         kept = []
         for own, pair, sight in zip(weights["blocks"], cache, self.a.sight_of, strict=True):
             x, y, pair = block(self.a, self.a.sights[sight], x, y, own, pair, places[sight])
@@ -127,7 +127,7 @@ class Resident:
         """A token, and the likeliest behind it."""
         x, y, kept = self.features(tokens, known, weights, cache)
         head = weights.get("head", weights["embedding"])
-        return {"token": finish(self.a, x, y, weights["norm"], head, None, "0")[0], "cache": kept}
+        return {"token": finish(self.a, x, y, weights["norm"], head, None, "0", tokens)[0], "cache": kept}
 
 
 class Noting(Loader):
@@ -165,17 +165,23 @@ class Noting(Loader):
         return found
 
 
+def _name(model: GGUF) -> str:
+    """What a page calls the model."""
+    parts = [str(model.metadata.get(f"general.{key}", "")) for key in ("basename", "size_label")]
+    return " ".join(filter(None, parts)) or str(model.metadata.get("general.name", model.path.stem))
+
+
 def _talk(model: GGUF) -> dict[str, Any]:
     """How a text becomes tokens, and what stands around what is said."""
     kind, cut = model.get("tokenizer.ggml.model", str, ""), model.get("tokenizer.ggml.pre", str, "default")
     if kind != "gpt2":
         raise UnsupportedOperation(f"page: a page has tokens of bytes ('gpt2'), got a tokenizer {kind!r}")
-    tokenizer = Tokenizer(model)
+    types = model.metadata.get("tokenizer.ggml.token_type", np.zeros(0))
+    tokenizer = Tokenizer(model)  # which takes the tokens, and what they are, out of the metadata
     users = [{"role": "user", "content": MARKS[0]}]
     more = [*users, {"role": "assistant", "content": MARKS[1]}, {"role": "user", "content": MARKS[2]}]
     before, behind = tokenizer.written(users).split(MARKS[0])
     _, rest = tokenizer.written(more).split(MARKS[1])
-    types = model.metadata.get("tokenizer.ggml.token_type", np.zeros(0))
     return {
         "nfc": cut == "qwen2",
         "digits": cut in DIGITS,

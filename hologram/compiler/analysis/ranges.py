@@ -134,9 +134,9 @@ def ranges(instructions: Iterable[Instruction], lanes: Lanes) -> dict[int, Range
     facts: dict[int, tuple[Fact, ...]] = {}
     for i in instructions:
         if i.opcode is O.LOOP:
-            start, stop = (known.get(v) for v in i.operands[:2])
+            start, stop, step = (known.get(v) for v in i.operands[:3])
             if start is not None and stop is not None:
-                known[i.blocks[0].arguments[0]] = Range(start.low, max(start.low, stop.high - 1), None)
+                known[i.blocks[0].arguments[0]] = _counted(start, stop, step)
         elif len(i.results) == 1 and not i.blocks:
             bounds = _chosen(i, known, facts) if i.opcode is O.SELECT else _range(i, known, lanes)
             if bounds is not None:
@@ -144,6 +144,16 @@ def ranges(instructions: Iterable[Instruction], lanes: Lanes) -> dict[int, Range
             if i.type.kind == "bool":
                 facts[i.result] = _facts(i, known, facts, lanes)
     return known
+
+
+def _counted(start: Range, stop: Range, step: Range | None) -> Range:
+    """A loop's counter. Of one without turns anything holds: it counts as at its end."""
+    last = stop.high - 1
+    if start.low > last:
+        return Range(max(last, 0), max(last, 0), None)
+    if start.number is not None and step is not None and step.number is not None and step.number > 1:
+        last -= (last - start.low) % step.number
+    return Range(start.low, last, None)
 
 
 def _range(i: Instruction, known: Mapping[int, Range], lanes: Lanes) -> Range | None:

@@ -18,14 +18,18 @@ _ALIKE = frozenset({O.CONSTANT, O.SCALAR, O.EXTENT})
 _PASSES = frozenset({O.ADD, O.SUB, O.MUL, O.DIV, O.REM, O.MIN, O.MAX, O.NEG, O.CONVERT, O.MAD})
 _MEMORY = frozenset({O.LOAD, O.STORE, O.SHARED_LOAD, O.SHARED_STORE})
 _LOCAL = frozenset({O.LOCAL_LOAD, O.LOCAL_STORE})
+_MUCH = 8  # operations beside an access that are worth the reading of neighbours' elements far apart
 _FAR = 1 << 20  # a step that is no number of elements known here
 
 
 class Threads:
     """What the threads of a program's workgroups do alike."""
 
-    def __init__(self, made: Mapping[int, Instruction], counters: frozenset[int], meets: bool) -> None:
+    def __init__(
+        self, made: Mapping[int, Instruction], counters: frozenset[int], meets: bool, innermost: int
+    ) -> None:
         self.made = made
+        self.innermost = innermost  # axis of the grid, along which threads are neighbours
         self.counters = counters
         # Of threads that never meet, those side by side may be of two workgroups.
         self.same = _ALIKE | {O.WORKGROUP} if meets else _ALIKE
@@ -37,7 +41,10 @@ class Threads:
         loops = (i for i in everything if i.opcode is O.LOOP)
         counters = frozenset(i.blocks[0].arguments[0] for i in loops)
         return Threads(
-            definitions(everything), counters, bool(program.shared) or O.BARRIER in program.opcodes
+            definitions(everything),
+            counters,
+            bool(program.shared) or O.BARRIER in program.opcodes,
+            program.rank - program.reduced - 1,
         )
 
     def alike(self, value: int) -> bool:
@@ -72,9 +79,19 @@ class Threads:
         return i.opcode not in STRUCTURED or self.go_together(i) or i.opcode is O.IF
 
     def _gains(self, loop: Instruction) -> bool:
-        """Whether vectors of threads are better than those of turns, which there seldom are where it carries values."""
+        """Whether vectors of threads are better than those of turns.
+
+        Where a loop carries values there seldom are vectors of turns. But rows that lie in order and are only added up
+        are read faster one by one than side by side.
+        """
         counter, *carried = loop.blocks[0].arguments
-        return bool(carried) or self._rough(loop, None) < self._rough(loop, counter)
+        threads, turns = self._rough(loop, None), self._rough(loop, counter)
+        if not carried or threads <= turns:
+            return bool(carried) or threads < turns
+        inside = list(deep(loop.blocks[0].instructions))
+        accesses = sum(i.opcode in _MEMORY for i in inside)
+        computed = sum(len(i.results) == 1 and i.type.is_float for i in inside) - accesses
+        return computed > _MUCH * accesses
 
     def _rough(self, loop: Instruction, along: int | None) -> int:
         """Accesses that neighbours make at places that are neither the same nor side by side."""
@@ -93,6 +110,8 @@ class Threads:
         i = self.made.get(value)
         if i is None:
             return 0 if value in self.counters else _FAR
+        if i.opcode is O.COORDINATE and i.attribute != self.innermost:
+            return 0
         if i.opcode in (O.THREAD, O.COORDINATE, O.LANE):
             return int(along is None)
         if i.opcode in self.same:

@@ -114,6 +114,33 @@ def test_loops_that_differ_or_read_along_memory_stay_within_a_lane() -> None:
     assert not any(map(Threads.of(program).go_together, loops))
 
 
+def test_sums_along_memory_stay_within_a_lane_unless_much_is_computed() -> None:
+    @hg.kernel
+    def total(x: hg.Array[hg.f32, 2], out: hg.Array[hg.f32]):
+        i, s = hg.index(), 0.0
+        for k in range(x.shape[1]):
+            s += x[i, k]
+        out[i] = s
+
+    @hg.kernel
+    def series(x: hg.Array[hg.f32, 2], out: hg.Array[hg.f32]):
+        i, s = hg.index(), 0.0
+        for k in range(x.shape[1]):
+            y = x[i, k]
+            s += 1.0 + y * (1.0 + y * (0.5 + y * (0.17 + y * (0.04 + y * 0.008))))
+        out[i] = s
+
+    @hg.kernel
+    def product(x: hg.Array[hg.f32, 2], y: hg.Array[hg.f32, 2], out: hg.Array[hg.f32, 2]):
+        (i, j), s = hg.index(), 0.0
+        for k in range(y.shape[0]):
+            s += x[i, k] * y[k, j]
+        out[i, j] = s
+
+    found = [facts(kernel.program(rank)).together for kernel, rank in ((total, 1), (series, 1), (product, 2))]
+    assert found == [False, True, True]
+
+
 @hg.kernel
 def spread(x: hg.Array[hg.f32], at: hg.Array[hg.i32], out: hg.Array[hg.f32], counts: hg.Array[hg.i32]):
     i = hg.index()

@@ -160,6 +160,20 @@ def test_reach_and_proof() -> None:
     assert {name for name, _ in unproven(found, {"at": 19, "x": 99, "out": 20})} == {"at", "x"}
 
 
+@pytest.mark.parametrize("length", [1, 1024, 1027])
+def test_loops_count_by_their_steps(length: int) -> None:
+    """Four at a time, and the rest: none reads beyond the end, nor does a loop that has no turn."""
+    b = Builder("atlas_copy")
+    x, out = b.buffer("x", f32, Access.READ), b.buffer("out", f32, Access.WRITE)
+    whole, end = b.scalar("n", index) // 4 * 4, b.scalar("n", index)
+    b.loop(0, whole, lambda k: b.store(out, k + 3, b.load(x, k + 3)), step=4)
+    b.loop(whole, end, lambda k: b.store(out, k, b.load(x, k)))
+    program = b.build()
+    found = references(paths(program), Lanes(program, {"n": length}, [(0, 0)], [1]))
+    assert not unproven(found, {"x": max(length, 4), "out": max(length, 4)})
+    assert unproven(found, {"x": max(length, 4), "out": length - 1})
+
+
 def test_a_position_computed_in_floats_stays_inside_on_the_cpu() -> None:
     """15 / 2 * 2 is 15 in f32, not 14, and there is no element 15."""
     b = Builder("atlas_scatter")

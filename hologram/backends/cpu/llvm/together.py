@@ -10,11 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from hologram.atlas.program import Program
-from hologram.atlas.ssa import definitions
 from hologram.backends.cpu.llvm.arguments import open_frame
 from hologram.backends.cpu.llvm.lane import Lane, Locals
 from hologram.backends.cpu.llvm.loops import GROUP, positions, runs
-from hologram.backends.cpu.llvm.workgroups import ANYWHERE, Workgroup, crossing, cut
+from hologram.backends.cpu.llvm.workgroups import Workgroup, anywhere, crossing, cut
 from hologram.backends.cpu.llvm.writer import Writer, memory_type
 from hologram.compiler.scheduling.loops import Variant
 from hologram.compiler.scheduling.threads import Threads
@@ -42,14 +41,14 @@ def together_body(w: Writer, program: Program, variant: Variant) -> None:
     frame = open_frame(w, program, variant)
     pieces = cut(program.body.instructions, Threads.of(program))
     kept = crossing(pieces)
-    anywhere = definitions(i for i in program.body.walk() if i.opcode in ANYWHERE)
+    again = anywhere(program, variant.order[-1])
     local = {a.name: w.alloca(memory_type(a.dtype), a.size * SIDE_BY_SIDE) for a in program.local}
     axis, arrays = variant.order[-1], dict[int, str]()
 
     def run(outer: dict[int, str], start: str, stop: str) -> None:
         def some(first: str, _: list[str], count: str = str(SIDE_BY_SIDE)) -> list[str]:
             group = _Neighbours(
-                w, frame, "0", first, count, SIDE_BY_SIDE, anywhere, kept, arrays,
+                w, frame, "0", first, count, SIDE_BY_SIDE, again, kept, arrays,
                 locals=local, outer=outer, axis=axis,
             )  # fmt: skip
             group.begin()

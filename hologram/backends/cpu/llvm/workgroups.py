@@ -20,11 +20,31 @@ from hologram.backends.cpu.llvm.loops import GROUP, decompose, positions
 from hologram.backends.cpu.llvm.writer import Writer, memory_type, register_type
 from hologram.compiler.scheduling.loops import WORKGROUP, Variant
 from hologram.compiler.scheduling.threads import Threads
-from hologram.foundation.dtypes import DType
+from hologram.foundation.dtypes import DType, index
 from hologram.foundation.frozen import frozen
 
 O = Opcode
-ANYWHERE = POSITIONS | {O.CONSTANT, O.SCALAR}  # cheaper to compute again than to keep
+_ANYWHERE = POSITIONS | {O.CONSTANT, O.SCALAR}
+_ALIKE = frozenset({O.CONSTANT, O.SCALAR, O.EXTENT, O.WORKGROUP})
+_PLACING = frozenset({O.ADD, O.SUB, O.MUL})
+
+
+def anywhere(program: Program, axis: int | None = None) -> dict[int, Instruction]:
+    """What is cheaper to compute again than to keep: positions, numbers, and places that are the same for all threads.
+
+    Vectors of threads then know that they are the same. `axis` is the one along which threads are neighbours, if they
+    are along one alone.
+    """
+    found: dict[int, Instruction] = {}
+    alike: set[int] = set()
+    for i in program.body.walk():
+        placing = i.opcode in _PLACING and i.type == index and alike.issuperset(i.operands)
+        if i.opcode in _ANYWHERE or placing:
+            found[i.result] = i
+            across = i.opcode is O.COORDINATE and axis is not None and i.attribute != axis
+            if i.opcode in _ALIKE or placing or across:
+                alike.add(i.result)
+    return found
 
 
 @frozen
@@ -132,10 +152,12 @@ class Workgroup:
         if value in self.uniform:
             return self.uniform[value]
         definition = self.definitions.get(value)
-        if definition is not None and definition.opcode in ANYWHERE:
+        if definition is None:
+            return self.load(value, thread)
+        if value not in lane.values:
+            lane.values |= {v: self.fetch(lane, thread, v) for v in definition.operands}
             lane.instructions((definition,))
-            return lane.values[value]
-        return self.load(value, thread)
+        return lane.values[value]
 
     def each_thread(self, instructions: Sequence[Instruction], moves: Sequence[tuple[int, int]] = ()) -> None:
         """Runs instructions for every thread, keeps what later pieces may need, then moves values between arrays."""
@@ -148,7 +170,7 @@ class Workgroup:
             lane.instructions(instructions)
             for i in instructions:
                 for value in i.results:
-                    if value in self.kept and i.opcode not in ANYWHERE:
+                    if value in self.kept and value not in self.definitions:
                         self.store(value, thread, lane.values[value])
             moved = [(t, lane.values[s] if s in made else self.fetch(lane, thread, s)) for t, s in moves]
             for target, register in moved:
@@ -291,8 +313,6 @@ def workgroup_body(w: Writer, program: Program, variant: Variant) -> None:
         lanes = w(f"mul nsw i64 {lanes}, {frame.extents[axis]}")
     pieces = cut(program.body.instructions, Threads.of(program))
     kept = crossing(pieces)
-    anywhere = definitions(i for i in program.body.walk() if i.opcode in ANYWHERE)
-
     local = {a.name: w.alloca(memory_type(a.dtype), a.size * size) for a in program.local}
 
     def one(number: str, _: list[str]) -> list[str]:
@@ -303,7 +323,7 @@ def workgroup_body(w: Writer, program: Program, variant: Variant) -> None:
             threads = w.intrinsic("llvm.smin.i64", "i64", ("i64", rest), ("i64", threads))
         for array in program.shared:
             zero_fill(w, frame.memory[array.name], array)
-        group = Workgroup(w, frame, number, first, threads, size, anywhere, kept)
+        group = Workgroup(w, frame, number, first, threads, size, anywhere(program), kept)
         group.locals.update(local)
         group.begin()
         group.run(pieces)

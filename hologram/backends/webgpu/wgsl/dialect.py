@@ -371,7 +371,8 @@ def wgsl(
         array="var {name}: array<{type}, {size}>;",
         shuffle=dict.fromkeys((f32, i32, u32), "subgroupShuffle({0}, {1})"),
         helpers=functions(shortfalls),
-        hidden={f32: "hidden_f32({0})", f64: "hidden_f64({0})"},
+        # Numbers of 16 bits are f32 to drivers, which know what a constant of them is.
+        hidden={d: f"hidden_{TYPES[d]}({{0}})" for d in ((f16, bf16, f32, f64) if hides_all else (f32, f64))},
         packed=PACKED,
         reserved=RESERVED,
         folds=True,

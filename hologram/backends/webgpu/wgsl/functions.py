@@ -267,7 +267,7 @@ def functions(shortfalls: Set[str]) -> dict[tuple[object, DType], str]:
         texts |= {(O.SELECT, d): CHOSEN for d in (f32, f16, bf16)}
     texts[O.MIN, f64], texts[O.MAX, f64] = MINIMUM_F64, MAXIMUM_F64
     texts[O.TRUNC, f64], texts[O.ROUND, f64] = TRUNCATED_F64, ROUNDED_F64
-    texts["hidden", f32], texts["hidden", f64] = HIDDEN_F32, HIDDEN_F64
+    texts |= {("hidden", d): HIDDEN_F32 for d in (f16, bf16, f32)} | {("hidden", f64): HIDDEN_F64}
     texts[O.ATOMIC_ADD, f32] = ATOMIC_ADD_F32
     for d in (i32, u32):
         texts[O.ATOMIC_COMPARE_EXCHANGE, d] = ATOMIC_COMPARE_EXCHANGE.replace("TYPE", TYPES[d])
