@@ -42,6 +42,11 @@ def is_meant(device: Any) -> bool:
     return current() is not None if device is None or isinstance(device, int) else is_it(device)
 
 
+def pins(device: Any) -> bool:
+    """Whether memory is pinned for the device; RuntimeError in PyTorch's words where there is none to pin it for."""
+    return checked(check=True).type == NAME if device is None else is_it(device)
+
+
 def exchanged(index: int) -> int:
     """Makes another device the current one of this thread; the one before."""
     before = door.current_device()

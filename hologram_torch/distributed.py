@@ -172,6 +172,8 @@ def _kernel(collective: Any, writes: bool) -> Callable[..., Any]:
         _backend(group, HOST)
         hosts = list(pytree.tree_map_only(torch.Tensor, down, given))
         mean = reduces is not None and given[reduces].op() == AVERAGE
+        if mean and not all(x.is_floating_point() or x.is_complex() for x in pytree.tree_leaves(given[0])):
+            raise ValueError(f"{operator.name()}: ReduceOp.AVG is of floats, got integers")
         if reduces is not None:
             hosts[reduces] = (
                 torch.classes.c10d.ReduceOp() if mean else given[reduces]
@@ -196,7 +198,9 @@ def _kernel(collective: Any, writes: bool) -> Callable[..., Any]:
         if wanted and async_at < len(given) and not given[async_at]:
             with _told(where):
                 work.wait()
-            copied()
+            done = torch.futures.Future()
+            done.set_result(copied())
+            work = _create_work_from_future(done)  # some of gloo's write their results at each wait
         elif wanted and collective is c10d.recv_any_source_:
             work = Received(work, copied)
         elif wanted:

@@ -67,7 +67,7 @@ for _class, _ours, _default in (
 whole.before(torch.nn.Module, "to", _converts)
 whole.before(torch.nn.Module, "to_empty", named)
 whole.before(torch.nn.Module, NAME, lambda *args, **kwargs: True)
-whole.before(torch.Tensor, "pin_memory", lambda x, device=None: accelerator.is_meant(device))
+whole.before(torch.Tensor, "pin_memory", lambda x, device=None: accelerator.pins(device))
 for _name in ("__new__", "to"):
     whole.before(torch.UntypedStorage, _name, named)
 whole.before(torch.UntypedStorage, NAME, lambda *args, **kwargs: True)

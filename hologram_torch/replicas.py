@@ -41,10 +41,31 @@ def broadcast_coalesced(tensors: Tensors, devices: Sequence[int], nbytes: int) -
     return [[x.to(_at(k)) for x in tensors] for k in devices]
 
 
+def scatter_into(
+    tensor: torch.Tensor, out: Tensors, dim: int, streams: Any = None
+) -> tuple[torch.Tensor, ...]:
+    """As scatter, into tensors that are there."""
+    pieces = tensor.split([x.shape[dim] for x in out], dim)
+    return tuple(x.copy_(piece) for x, piece in zip(out, pieces, strict=True))
+
+
+def gather_into(tensors: Tensors, out: torch.Tensor, dim: int) -> torch.Tensor:
+    """As gather, into a tensor that is there."""
+    return out.copy_(torch.cat([x.to(out.device) for x in tensors], dim))
+
+
+def broadcast_into(tensor: torch.Tensor, out: Tensors) -> list[torch.Tensor]:
+    """As broadcast, into tensors that are there."""
+    return [x.copy_(tensor) for x in out]
+
+
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "_scatter": scatter,
+    "_scatter_out": scatter_into,
     "_gather": gather,
+    "_gather_out": gather_into,
     "_broadcast": broadcast,
+    "_broadcast_out": broadcast_into,
     "_broadcast_coalesced": broadcast_coalesced,
 }
 
@@ -52,13 +73,13 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 def _either(ours: Callable[..., Any], theirs: Callable[..., Any] | None) -> Callable[..., Any]:
     """Ours where a tensor of the device, or of the host in a program that has no other, is among the arguments."""
 
-    def function(first: Any, *rest: Any) -> Any:
+    def chosen(first: Any, *rest: Any) -> Any:
         tensor = first if isinstance(first, torch.Tensor) else first[0]
         devices: Any = torch.accelerator.current_accelerator()
         kind = tensor.device.type if tensor.device.type != "cpu" else devices and devices.type
         return (ours if kind == "hologram" or theirs is None else theirs)(first, *rest)
 
-    return function
+    return chosen
 
 
 def settle() -> None:

@@ -16,7 +16,7 @@ from hologram.llm.architecture import architecture
 from hologram.llm.cache import CACHES, Text
 from hologram.llm.decoder import MOST_PIECE, Decoder, Flight
 from hologram.llm.gguf import GGUF
-from hologram.llm.sampling import GREEDY, Sampling
+from hologram.llm.sampling import GREEDY, Sampling, is_integer
 from hologram.llm.tokenizer import Stream, Tokenizer
 
 Messages = Sequence[Mapping[str, str]]
@@ -36,7 +36,7 @@ class Speed:
     decode_tokens: int = 0
     decode_s: float = 0.0
     decode_bytes: int = 0
-    counted_s = 0.0  # by the clock, where what was counted last ended: of no interest to others
+    counted_s: float = 0.0  # by the clock, where what was counted last ended: of no interest to others
 
     def landed(self, flight: Flight) -> list[tuple[Any, int]]:
         """Texts and a token of each, once these are there; counts the time since they, or those before, began."""
@@ -173,8 +173,14 @@ class Runner:
             raise ShapeError(
                 f"{who} must be shorter than the context of {self.context}, got {len(prompt)} tokens"
             )
-        if limit is not None and limit < 0:
-            raise ShapeError(f"chat: an answer's limit must be at least 0 tokens, got {limit}")
+        words = self.tokenizer.words
+        strange = next((t for t in prompt if not is_integer(t) or not 0 <= t < words), None)
+        if strange is not None:
+            raise ShapeError(f"{who} must have tokens from 0 to {words - 1}, got {strange!r}")
+        if limit is not None and not (is_integer(limit) and limit >= 0):
+            raise ShapeError(
+                f"chat: an answer's limit must be an integer of at least 0 tokens, got {limit!r}"
+            )
         room = self.context - len(prompt)
         return Answer(number or 0, prompt, sampling, room if limit is None else min(room, limit))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 import hologram as hg
@@ -10,6 +12,11 @@ from hologram.foundation.frozen import frozen
 from hologram.frontend.tensor import Tensor
 
 LEAST = 1e-6  # temperature below which nothing but the likeliest token is drawn
+
+
+def is_integer(x: Any) -> bool:
+    """Whether it is an integer, of Python's or NumPy's."""
+    return isinstance(x, (int, np.integer)) and not isinstance(x, bool)
 
 
 @frozen
@@ -25,6 +32,10 @@ class Sampling:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        if not (is_integer(self.top_k) and is_integer(self.seed)):
+            raise ShapeError(
+                f"sampling: top_k and the seed must be integers, got {self.top_k!r} and {self.seed!r}"
+            )
         if not 0 <= self.temperature < float("inf") or self.top_k < 0 or not 0 < self.top_p <= 1:
             raise ShapeError(
                 "sampling: temperature and top_k must be at least 0 and top_p above 0 and at most 1, "

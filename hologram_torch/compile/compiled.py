@@ -66,7 +66,7 @@ class CompiledGraph:
 
     Sizes among the arguments are part of the signature. A graph of dynamic shapes is compiled for the first that it
     meets, and for others when they come again and again: until then its operators run one by one, which is planned by
-    class (docs/design/shapes.md). The last MAX_SIGNATURES are kept.
+    class (docs/design/shapes.md). Of others the last MAX_SIGNATURES are kept.
     """
 
     def __init__(self, graph: torch.fx.GraphModule) -> None:
@@ -127,9 +127,11 @@ class CompiledGraph:
         return results
 
     def _is_rare(self, key: tuple[Any, ...], given: Sequence[Any]) -> bool:
-        """Whether a signature was met too seldom to be compiled for."""
+        """Whether a signature was met too seldom to be compiled for, or there is no room for another."""
         if self._met is None or not self._variants or not all(map(is_ours, filter(torch.is_tensor, given))):
             return False
+        if len(self._variants) >= MAX_SIGNATURES:
+            return True
         met = (self._met.get(key) or 0) + 1
         self._met.keep(key, met)
         return met <= RARE

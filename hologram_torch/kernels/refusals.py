@@ -77,10 +77,13 @@ def of_arguments(
     if torch.Tag.nondeterministic_seeded in overload.tags:  # it would draw from the host's generator
         return None
     args, small = with_tensors(overload, args), _are_many(args, kwargs)
-    error = _error(overload, *_on_host(args, kwargs, small, element))
-    if small and error is not None:  # it may be about a size that goes with the tensors' own
-        error = _error(overload, *_on_host(args, kwargs, False, element))
-    return error
+    given = _on_host(args, kwargs, small, element)
+    error = _error(overload, *given)
+    if error is None or not small:
+        return error
+    # Where floats are refused too, it may be about a number that goes with the tensors' own sizes.
+    floats = pytree.tree_map(lambda x: x.real.float() if isinstance(x, torch.Tensor) else x, given)
+    return error if _error(overload, *floats) is None else None
 
 
 def of_numbers(

@@ -2,13 +2,14 @@
 
 `context_parallel` shards sequences. Elsewhere keys and values go around in a ring, and each part's sums of exponentials
 are merged; here they are gathered, since the device's attention keeps no sums. A process has all keys and values for as
-long as it attends, and its part of queries, results and scores.
+long as it attends, and its part of queries and results; a causal mask it makes for some queries at a time.
 
 Needless once PyTorch registers shardings of `_scaled_dot_product_fused_attention_overrideable`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -17,6 +18,7 @@ aten = torch.ops.aten
 ATTENTION = aten._scaled_dot_product_fused_attention_overrideable.default
 BACKWARD = aten._scaled_dot_product_fused_attention_overrideable_backward.default
 SEQUENCE = 2  # the axis of queries, keys and values that is sharded
+MASKED = 4 << 20  # elements of a mask that is made at a time
 
 
 def operators(module: Any) -> None:
@@ -65,15 +67,21 @@ def sequences(module: Any) -> None:
         half = rows // 2
         return torch.cat([torch.arange(half) + k * half for k in (rank, 2 * size - 1 - rank)])
 
-    def mask(query: Any, causal: bool, rows: int) -> torch.Tensor | None:
-        """Of the local queries, over gathered keys; `rows` of each process."""
+    def parts(query: Any, key: Any, causal: bool) -> Iterator[tuple[slice, torch.Tensor | None]]:
+        """Local queries, as many at a time as a mask over all keys has room for, and that mask."""
+        local, rows = query.to_local(), key.to_local().shape[SEQUENCE]
+        count = local.shape[SEQUENCE]
         if not causal:
-            return None
+            yield slice(count), None
+            return
         group = query.device_mesh.get_group()
         rank, size = torch.distributed.get_rank(group), torch.distributed.get_world_size(group)
-        gathered = torch.cat([places(k, size, rows) for k in range(size)])
-        own = places(rank, size, query.to_local().shape[SEQUENCE])
-        return (own[:, None] >= gathered).to(query.device)
+        there = torch.cat([places(k, size, rows) for k in range(size)]).to(local.device)
+        here = places(rank, size, count).to(local.device)
+        step = max(MASKED // len(there), 1)
+        for first in range(0, count, step):
+            part = slice(first, first + step)
+            yield part, here[part, None] >= there
 
     def gathered(x: Any) -> torch.Tensor:
         local = x.to_local().contiguous()
@@ -92,28 +100,38 @@ def sequences(module: Any) -> None:
     def wrapped(local: torch.Tensor, like: Any) -> Any:
         return tensors.from_local(local, like.device_mesh, like.placements, run_check=False)
 
-    def given(query: Any, key: Any, value: Any, bias: Any, causal: bool, dropout: float) -> Any:
+    def refuse(bias: Any, dropout: float) -> None:
         if bias is not None or dropout:
             raise NotImplementedError("hologram: attention of sharded sequences takes no mask and no dropout")
-        whole = mask(query, causal, key.to_local().shape[SEQUENCE])
-        return query.to_local(), gathered(key), gathered(value), whole
 
     def forward(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         query, key, value, bias, dropout, causal = _filled(args)
-        result, sums, *rest = operator(
-            *given(query, key, value, bias, causal, dropout), 0.0, False, False, **kwargs
-        )
-        return wrapped(result, query), wrapped(sums, query), *rest
+        refuse(bias, dropout)
+        queries, keys, values = query.to_local(), gathered(key), gathered(value)
+        found = [
+            operator(queries[:, :, rows], keys, values, mask, 0.0, False, False, **kwargs)
+            for rows, mask in parts(query, key, causal)
+        ]
+        result, sums = (torch.cat([part[k] for part in found], dim=SEQUENCE) for k in range(2))
+        return wrapped(result, query), wrapped(sums, query), *found[0][2:]
 
     def backward(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         cotangent, query, key, value, bias, wanted, out, sums, *kept, dropout, causal, seed, offset = args
-        local = given(query, key, value, bias, causal, dropout)
-        of_query, *others, _ = operator(
-            cotangent.to_local(), *local, [*wanted[:3], False], out.to_local(), sums.to_local(), *kept,
-            0.0, False, seed, offset, **kwargs,
-        )  # fmt: skip
-        parts = [None if x is None else wrapped(summed(x, query.device_mesh), key) for x in others]
-        return None if of_query is None else wrapped(of_query, query), *parts, None
+        refuse(bias, dropout)
+        keys, values = gathered(key), gathered(value)
+        of_queries, of_keys = [], list[Any]()
+        for rows, mask in parts(query, key, causal):
+            given, own, result, total = (x.to_local()[:, :, rows] for x in (cotangent, query, out, sums))
+            of_query, *others, _ = operator(
+                given, own, keys, values, mask, [*wanted[:3], False], result, total, *kept, 0.0, False, seed,
+                offset, **kwargs,
+            )  # fmt: skip
+            of_queries.append(of_query)
+            of_keys = [
+                b if a is None else a + b for a, b in zip(of_keys or [None, None], others, strict=True)
+            ]
+        shares = [None if x is None else wrapped(summed(x, query.device_mesh), key) for x in of_keys]
+        return wrapped(torch.cat(of_queries, dim=SEQUENCE), query) if wanted[0] else None, *shares, None
 
     module.custom_ops |= {ATTENTION: forward, BACKWARD: backward}
 

@@ -106,7 +106,7 @@ def test_the_wheel_carries_every_file_of_the_packages_and_nothing_else(wheel: Pa
     moved = {
         f"hologram/{name}"
         for name in tracked()
-        if re.match(r"shaders/|examples/((kernels|loops)/)?\w+\.py", name)
+        if re.match(r"shaders/|examples/((kernels|loops|transforms)/)?\w+\.py", name)
     }
     assert {"hologram/shaders/wgsl/matmul.wgsl", "hologram/examples/life.py"} <= moved
     assert held == own | moved

@@ -42,6 +42,7 @@ MIB = 1 << 20
 
 def test_a_large_block_serves_smaller_requests_where_none_of_their_size_waits():
     pool = Pool(MemoryDevice())
+    _held = pool.take(100 * MIB)
     blocks = [pool.take(n * MIB) for n in (12, 6, 3)]
     for block in blocks:
         pool.recycle(block)
@@ -51,6 +52,18 @@ def test_a_large_block_serves_smaller_requests_where_none_of_their_size_waits():
     assert pool.take(5 * MIB) is blocks[0]
     pool.recycle(blocks[1])
     assert pool.take(6 * MIB) is blocks[1]
+
+
+def test_what_large_blocks_have_beyond_what_was_asked_for_is_an_eighth_at_most():
+    """A buffer may stay for good, and with it all of its block."""
+    pool = Pool(MemoryDevice())
+    for block in [pool.take(8 * MIB) for _ in range(20)]:
+        pool.recycle(block)
+    kept = [pool.take(4 * MIB) for _ in range(20)]
+    assert pool.stats().allocated <= 80 * MIB * 9 // 8
+    for block in kept:
+        pool.recycle(block)
+    assert pool.spared == 0
 
 
 def test_what_waits_for_smaller_sizes_goes_before_a_large_block_comes():

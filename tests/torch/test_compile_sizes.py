@@ -72,3 +72,15 @@ def test_random_numbers_and_results_on_the_host_are_compiled_at_once(made: list[
     for n in (30, 40):
         assert here(torch.ones(n)).tolist() == [2.0] * n
     assert len(made) == 4
+
+
+def test_where_many_sizes_come_again_some_are_not_compiled(
+    made: list[CompiledGraph], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hologram_torch.compile.compiled.MAX_SIGNATURES", 2)
+    run = torch.compile(lambda x: x.exp().sum(0), dynamic=True)
+    for _ in range(RARE + 3):
+        for n in (5, 6, 7, 8):
+            x = torch.randn(n, 3)
+            torch.testing.assert_close(run(x.to("hologram")).cpu(), x.exp().sum(0))
+    assert len(made) == 2

@@ -134,3 +134,12 @@ def test_a_complex_number_is_no_element() -> None:
     for device in ("cpu", "hologram"):
         with pytest.raises(RuntimeError, match="cannot be converted to type float"):
             torch.ones(3, device=device).fill_(1j)
+
+
+def test_dtypes_of_many_elements_are_refused_and_their_sizes_are_not() -> None:
+    x = torch.ones(5000, dtype=torch.int64, device="hologram")
+    with pytest.raises(NotImplementedError, match="softmax"):
+        torch.softmax(x, 0)
+    assert x.kthvalue(4999).values.item() == 1
+    with pytest.raises((RuntimeError, IndexError), match="kthvalue"):
+        x.kthvalue(5001)

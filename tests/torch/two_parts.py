@@ -8,6 +8,7 @@ import warnings
 from functools import partial
 from typing import Any
 
+import pytest
 import torch
 import torch.distributed as dist
 from torch.nn import functional
@@ -57,7 +58,10 @@ def sharded_attention(device: torch.device) -> None:
 
 
 def sharded_sequences(device: torch.device) -> None:
-    """`context_parallel`, with and without its balance of work."""
+    """`context_parallel`, with and without its balance of work, some queries at a time."""
+    from hologram_torch.libraries import with_dtensor
+
+    with_dtensor.MASKED = 16 * 3
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.tensor.experimental import _attention as settings
     from torch.distributed.tensor.experimental import context_parallel
@@ -75,6 +79,34 @@ def sharded_sequences(device: torch.device) -> None:
         for mine, theirs in zip(found, wanted, strict=True):
             close(mine.detach().cpu(), theirs.detach())
     settings._cp_options.enable_load_balance = True
+
+
+def means(device: torch.device) -> None:
+    """Of parts, once: gloo writes some results at each wait."""
+    x = torch.arange(6.0, device=device) + dist.get_rank()
+    part = torch.zeros(3, device=device)
+    dist.reduce_scatter_tensor(part, x, op=dist.ReduceOp.AVG)
+    assert part.tolist() == [3.0 * dist.get_rank() + k + 0.5 for k in range(3)]
+    with pytest.raises(ValueError, match="AVG is of floats"):
+        dist.all_reduce(torch.ones(2, dtype=torch.int64, device=device), op=dist.ReduceOp.AVG)
+
+
+def fully_sharded_gradients(device: torch.device) -> None:
+    """Of half a batch each, the mean of both; an optimiser might hide a factor."""
+    from torch.distributed.fsdp import fully_shard
+
+    torch.manual_seed(0)
+    host = torch.nn.Sequential(torch.nn.Linear(6, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2)).double()
+    own = copy.deepcopy(host).to(device)
+    for layer in (own[0], own[2], own):
+        fully_shard(layer)
+    x = torch.randn(4, 6, dtype=torch.float64)
+    half = x[2 * dist.get_rank() :][:2]
+    own(half.to(device)).square().mean().backward()
+    host(x).square().mean().backward()
+    for mine, theirs in zip(own.parameters(), host.parameters(), strict=True):
+        grad: Any = mine.grad
+        torch.testing.assert_close(grad.full_tensor().cpu(), theirs.grad, atol=1e-10, rtol=1e-10)
 
 
 def shared_norms(device: torch.device) -> None:
@@ -122,7 +154,14 @@ def compiled_collectives(device: torch.device) -> None:
     assert torch.compile(in_place)(x).tolist() == [3.0, 7.0, 11.0]
 
 
-CHECKS = (sharded_attention, sharded_sequences, shared_norms, compiled_collectives)
+CHECKS = (
+    sharded_attention,
+    sharded_sequences,
+    means,
+    fully_sharded_gradients,
+    shared_norms,
+    compiled_collectives,
+)
 
 
 def work(rank: int, folder: str) -> None:

@@ -71,6 +71,8 @@ class Buffer:
         if block is not None and self._shared_block is None:
             pool = block.pool  # as `recycle` does, without a call: every result ends here
             pool.issued_bytes -= block.nbytes
+            if block.spare:
+                pool.forget_spare(block)
             block.free_list.append(block)
             if pool.closed:
                 pool.reclaim()

@@ -19,6 +19,7 @@ from hologram.machine.limits import ALIGNMENT
 _COARSE_BELOW = 1 << 18
 LARGE_BYTES = 1 << 20  # of blocks that serve, and make way for, other sizes
 SPARE = 3  # times the size asked for that a large block may have
+SPARED = 8  # all of what they have beyond that is at most so small a part of what is out
 PARTS = 8  # at least, that a chunk which blocks share is cut into
 PLACE_BITS = 40  # of a place: below the number of a memory, where the device has no addresses
 _T = TypeVar("_T")
@@ -41,6 +42,7 @@ class BlockPool:
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.issued_bytes = self.peak = 0
+        self.spared = 0  # of these, what blocks have beyond the size that was asked for
         self.closed = False
         self._blocks: dict[Any, Block] = {}  # every one whose memory is ours
 
@@ -54,9 +56,16 @@ class BlockPool:
     def recycle(self, block: Block) -> None:
         """Takes a block back; its holder must not touch it again. Never waits: finalisers may call it anywhere."""
         self.issued_bytes -= block.nbytes
+        if block.spare:
+            self.forget_spare(block)
         block.free_list.append(block)
         if self.closed:
             self.reclaim()
+
+    def forget_spare(self, block: Block) -> None:
+        """Counts no more what a block that comes back has beyond the size that was asked for."""
+        self.spared -= block.spare
+        block.spare = 0
 
     def holders(self) -> list[Any]:
         """Who was given blocks, and may still hold them."""
@@ -113,6 +122,7 @@ class Block:
         "offset",
         "place",
         "pool",
+        "spare",
         "token",
     )
 
@@ -134,6 +144,7 @@ class Block:
         self.token = next(_tokens)
         self.place = place
         self.adopted = adopted  # foreign memory: never recycled
+        self.spare = 0  # bytes beyond the size that was asked for, where another waited for that
         self.holder: weakref.ref[Any] | None = None  # the last: it may have let go since
         self.chunk: Any = None  # what it is a part of, where its pool cuts chunks
 
@@ -231,6 +242,8 @@ class Pool(BlockPool):
         if size >= LARGE_BYTES:
             larger = self._larger(size)
             if larger is not None:
+                larger.spare = larger.nbytes - size
+                self.spared += larger.spare
                 return self.issue(larger)
             self._make_way(size)
         if size * PARTS > self.device.shared_bytes:
@@ -247,8 +260,12 @@ class Pool(BlockPool):
             return self._divide(chunk, size, free_list)
 
     def _larger(self, size: int) -> Block | None:
-        """A block that waits for a larger size, the next there is up to SPARE times as large; None where none does."""
-        for _, waiting in sorted(self._large(size + 1, SPARE * size)):
+        """A block that waits for a larger size, the next there is up to SPARE times as large; None where none does.
+
+        Whoever keeps it keeps what it has beyond the size, so that is bounded for all of them.
+        """
+        most = size + max(self.issued_bytes // SPARED - self.spared, 0)
+        for _, waiting in sorted(self._large(size + 1, min(SPARE * size, most))):
             with suppress(IndexError):  # where another thread was quicker
                 return waiting.pop()
         return None
