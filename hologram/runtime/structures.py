@@ -19,8 +19,8 @@ from hologram.runtime.launches.recording import Recording, dry
 from hologram.runtime.launches.templates import Planner, Templates
 from hologram.runtime.launches.validation import cache_key, sizes
 from hologram.runtime.memory.allocation import Allocation, BufferSpec
+from hologram.runtime.memory.blocks import storage_bytes
 from hologram.runtime.memory.buffer import Buffer
-from hologram.runtime.memory.memory_pool import storage_bytes
 from hologram.runtime.memory.view import View
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from torch._C._autograd import DeviceType  # pyright: ignore
 from hologram.frontend.executor import Executor
 from hologram.machine.kernel import Launch
 from hologram.runtime.launches.observer import Subject
-from hologram.runtime.memory.memory_pool import Block
+from hologram.runtime.memory.blocks import Block
 from hologram_torch.device.devices import devices
 
 __all__ = ["Growth", "dump_snapshot", "snapshot"]

@@ -9,7 +9,8 @@ import pytest
 
 from hologram.foundation.errors import OutOfMemory
 from hologram.machine.limits import ALIGNMENT
-from hologram.runtime.memory.memory_pool import Pool, size_class
+from hologram.runtime.memory.blocks import size_class
+from hologram.runtime.memory.memory_pool import Pool
 from tests.devices import MemoryDevice, MemoryExecutor
 
 

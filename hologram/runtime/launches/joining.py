@@ -12,7 +12,7 @@ from hologram.machine.kernel import Area
 from hologram.machine.plan import Given, Step
 from hologram.runtime.launches.launcher import Launches, Placed, Structure
 from hologram.runtime.launches.recording import Recording
-from hologram.runtime.memory.memory_pool import Block, storage_bytes
+from hologram.runtime.memory.blocks import Block, storage_bytes
 
 
 @frozen

@@ -20,8 +20,9 @@ from hologram.machine.limits import Limits
 from hologram.machine.plan import Given, Plan, Step
 from hologram.runtime.launches.observer import Observer, subject
 from hologram.runtime.launches.validation import fitted
+from hologram.runtime.memory.blocks import Block, storage_bytes
 from hologram.runtime.memory.buffer import Buffer
-from hologram.runtime.memory.memory_pool import Block, Pool, storage_bytes
+from hologram.runtime.memory.memory_pool import Pool
 
 if TYPE_CHECKING:
     from hologram.compiler import pipeline

@@ -23,8 +23,8 @@ from hologram.runtime.engine import Engine
 from hologram.runtime.launches.joining import moved_to
 from hologram.runtime.launches.launcher import Placed, Structure
 from hologram.runtime.launches.recording import Recording, launching
+from hologram.runtime.memory.blocks import storage_bytes
 from hologram.runtime.memory.buffer import Buffer
-from hologram.runtime.memory.memory_pool import storage_bytes
 from hologram.runtime.memory.view import View, whole
 
 recordings = Recording.open

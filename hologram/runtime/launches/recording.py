@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import Any, ClassVar
 
-from hologram.runtime.memory.memory_pool import Block
+from hologram.runtime.memory.blocks import Block
 
 
 class _Shelf:

@@ -19,8 +19,8 @@ from hologram.runtime.launches import checks
 from hologram.runtime.launches.launcher import Structure
 from hologram.runtime.launches.recording import Recording, launching
 from hologram.runtime.memory.allocation import BufferSpec
+from hologram.runtime.memory.blocks import Block, storage_bytes
 from hologram.runtime.memory.buffer import Buffer
-from hologram.runtime.memory.memory_pool import Block, storage_bytes
 from hologram.runtime.memory.ownership import hand_over, take_back
 from hologram.runtime.memory.view import View
 

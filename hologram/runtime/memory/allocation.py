@@ -16,8 +16,9 @@ from hologram.machine.layout import Layout
 from hologram.machine.limits import Limits
 from hologram.runtime.dispatch import Dispatch
 from hologram.runtime.launches import recording
+from hologram.runtime.memory.blocks import Block, storage_bytes
 from hologram.runtime.memory.boundary_pool import CLASS_BYTES, BoundaryPool
-from hologram.runtime.memory.memory_pool import Block, Pool, storage_bytes
+from hologram.runtime.memory.memory_pool import Pool
 
 MAX_KINDS = 8192
 recordings = recording.Recording.open

@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from hologram.foundation.errors import OutOfMemory, ShapeError
-from hologram.runtime.memory.memory_pool import Block, BlockPool, Pool
+from hologram.runtime.memory.blocks import Block, BlockPool
+from hologram.runtime.memory.memory_pool import Pool
 
 CLASSES = 96
 PAGES = 48  # per class

@@ -18,7 +18,7 @@ from hologram.runtime.interchange import dlpack
 from hologram.runtime.launches.recording import Recording, spoil
 from hologram.runtime.launches.validation import held
 from hologram.runtime.memory.allocation import Allocation, BufferSpec, opened
-from hologram.runtime.memory.memory_pool import Block
+from hologram.runtime.memory.blocks import Block
 from hologram.runtime.memory.shared_block import SharedBlock
 
 LONGEST_PATTERN = 8  # bytes that devices fill with

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from hologram.runtime.memory.memory_pool import Block, Pool
+from hologram.runtime.memory.blocks import Block
+from hologram.runtime.memory.memory_pool import Pool
 
 
 class SharedBlock:
