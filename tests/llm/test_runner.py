@@ -65,8 +65,15 @@ def test_prompts_that_cannot_be_answered_are_refused(runner: Runner) -> None:
     for seed in (-1, 1 << 64):
         with pytest.raises(hg.ShapeError, match=f"the seed .* got {seed}"):
             Sampling(temperature=1.0, seed=seed)
-    with pytest.raises(hg.ShapeError, match="limit must be at least 0 tokens, got -3"):
-        runner.generate("a", limit=-3)
+    for numbers in ({"top_k": 1.5}, {"seed": 0.5}):
+        with pytest.raises(hg.ShapeError, match="must be integers"):
+            Sampling(**numbers)  # pyright: ignore[reportArgumentType]
+    for limit in (-3, 2.5, "3"):
+        with pytest.raises(hg.ShapeError, match=f"an integer of at least 0 tokens, got {limit!r}"):
+            runner.generate("a", limit=limit)  # pyright: ignore[reportArgumentType]
+    for token in (-1, 10**6, 1.5):
+        with pytest.raises(hg.ShapeError, match=rf"tokens from 0 to \d+, got {token}"):
+            runner.tokens([1, token])  # pyright: ignore[reportArgumentType]
 
 
 def test_answers_may_be_read_in_turns(runner: Runner) -> None:
