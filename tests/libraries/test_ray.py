@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,9 @@ def loop(config: dict[str, Any]) -> None:
         first = kept["step"] + 1
         (folder / f"resumed-{rank}").write_text(str(first))
     for k in range(first, STEPS):
-        if k == 2 and rank == 1 and not checkpoint:
+        if k == 2 and rank == 1 and not (folder / "died").exists():
+            (folder / "died").touch()
+            time.sleep(10)  # Ray keeps a checkpoint once it has asked all workers for what they report
             os._exit(1)
         step(trained, optimiser, rows(k)[rank::2].to(device))
         place = folder / f"step-{k}"
