@@ -81,9 +81,14 @@ def of_arguments(
     error = _error(overload, *given)
     if error is None or not small:
         return error
-    # Where floats are refused too, it may be about a number that goes with the tensors' own sizes.
-    floats = pytree.tree_map(lambda x: x.real.float() if isinstance(x, torch.Tensor) else x, given)
-    return error if _error(overload, *floats) is None else None
+    # Where floats are refused too, for all tensors and for the first, it may be about a number that goes with sizes.
+    leaves, tree = pytree.tree_flatten(given)
+    tensors = [k for k, x in enumerate(leaves) if isinstance(x, torch.Tensor)]
+    for places in (tensors, tensors[:1]):
+        floats = [x.real.float() if k in places else x for k, x in enumerate(leaves)]
+        if _error(overload, *pytree.tree_unflatten(floats, tree)) is None:
+            return error
+    return None
 
 
 def of_numbers(

@@ -78,8 +78,8 @@ def sequences(module: Any) -> None:
         rank, size = torch.distributed.get_rank(group), torch.distributed.get_world_size(group)
         there = torch.cat([places(k, size, rows) for k in range(size)]).to(local.device)
         here = places(rank, size, count).to(local.device)
-        step = max(MASKED // len(there), 1)
-        for first in range(0, count, step):
+        step = max(MASKED // max(len(there), 1), 1)
+        for first in range(0, max(count, 1), step):
             part = slice(first, first + step)
             yield part, here[part, None] >= there
 

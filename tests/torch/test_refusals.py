@@ -140,6 +140,10 @@ def test_dtypes_of_many_elements_are_refused_and_their_sizes_are_not() -> None:
     x = torch.ones(5000, dtype=torch.int64, device="hologram")
     with pytest.raises(NotImplementedError, match="softmax"):
         torch.softmax(x, 0)
+    with pytest.raises(NotImplementedError, match="nll_loss"):
+        torch.nn.functional.nll_loss(
+            x.reshape(1000, 5), torch.zeros(1000, dtype=torch.int64, device="hologram")
+        )
     assert x.kthvalue(4999).values.item() == 1
     with pytest.raises((RuntimeError, IndexError), match="kthvalue"):
         x.kthvalue(5001)
