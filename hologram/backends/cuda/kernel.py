@@ -100,31 +100,39 @@ class Code:
         self.source = source
         context, driver = kernel_context.context, kernel_context.context.driver
         self.context = context
+        load = functools.partial(self._load, source.entry.encode())
         try:
-            self.library: Any = kept(kernel_context.compiler, source.entry, source.text, self._load)
+            loaded: Any = kept(kernel_context.compiler, source.entry, source.text, load)
         except ValueError as error:
             raise CompileError(source.entry, f"the driver refuses the code: {error}", source.text) from None
+        self.library, kernel = loaded
         with context.lock:
-            try:
-                kernel = context.call(driver.cuLibraryGetKernel, self.library, source.entry.encode())
-            except HologramError:  # the device was lost or closed meanwhile
-                driver.cuLibraryUnload(self.library)
-                raise
             self.owned = context.own(driver.cuLibraryUnload, self.library)
         if shared_bytes:
             most = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
             context.call(driver.cuKernelSetAttribute, most, shared_bytes, kernel, context.device)
         self.function = driver.CUfunction(int(kernel))
 
-    def _load(self, code: bytes) -> Any:
-        """Raises ValueError for code that this driver does not take."""
-        context = self.context
-        status, library = context.driver.cuLibraryLoadData(code, [], [], 0, [], [], 0)
+    def _load(self, entry: bytes, code: bytes) -> tuple[Any, Any]:
+        """The library and its kernel. Raises ValueError for code that this driver does not take.
+
+        Drivers may look at the code when they are asked for the kernel only.
+        """
+        driver = self.context.driver
+        library = self._taken(driver.cuLibraryLoadData, code, [], [], 0, [], [], 0)
+        try:
+            return library, self._taken(driver.cuLibraryGetKernel, library, entry)
+        except (ValueError, HologramError):  # the device was lost or closed meanwhile
+            driver.cuLibraryUnload(library)
+            raise
+
+    def _taken(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        status, result = self.context.asked(function, *arguments)
         if status and status.name in REFUSALS:
-            raise ValueError(context.library.error(status, "cuLibraryLoadData"))
+            raise ValueError(self.context.library.error(status, function.__name__))
         if status:
-            raise context.failed(status, "cuLibraryLoadData")
-        return library
+            raise self.context.failed(status, function.__name__)
+        return result
 
     def __del__(self) -> None:
         if hasattr(self, "owned"):

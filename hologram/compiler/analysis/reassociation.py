@@ -1,10 +1,12 @@
 """Which sums and products a driver would rearrange, or contract.
 
-Those sums whose two sides share a value or both hold a constant; where it contracts, products that are added.
+Those sums whose two sides share a value or both hold a constant; products of which the other order overflows, or whose
+factor divided before; where it contracts, products that are added.
 
 Mesa's compiler takes `(a + b) - a` for b and `(x - k * c) - k * d` for `x - k * (c + d)` unless the shader decorates
 its arithmetic, and naga cannot. Compensated sums and range reductions live on such differences, so a dialect may hide
-the inner result from the driver (Dialect.hidden).
+the inner result from the driver (Dialect.hidden). NVIDIA's does the same with products: `(x * 0.5) * x` becomes half
+of a square that may overflow, `(1 / x) * x` one.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ def fragile(program: Program, shortfalls: Set[str]) -> frozenset[int]:
         if ordered:
             continue
         if i.opcode is Opcode.MUL:
-            values |= _scaled(i, defined)
+            values |= _scaled(i, defined) | _met_again(i, defined)
         if i.opcode not in _SUMS:
             continue
         *first, last = i.operands  # of an fma, `first` are the factors of its product
@@ -85,6 +87,23 @@ def _atoms(
         if i is not None and i.opcode in _LINEAR and depth:
             atoms |= _atoms(i.operands, defined, depth - 1)
     return atoms
+
+
+def _met_again(i: Instruction, defined: dict[int, Instruction]) -> set[int]:
+    """A factor that is a product of the other one with something else, or was divided by it."""
+    found = set()
+    for value, other in (i.operands, i.operands[::-1]):
+        inner, again = defined.get(_through(value, defined)), _through(other, defined)
+        if inner is None or inner.opcode not in (Opcode.MUL, Opcode.DIV):
+            continue
+        first, second = (_through(o, defined) for o in inner.operands)
+        if inner.opcode is Opcode.DIV:
+            met = second == again
+        else:
+            met = first != second and again in (first, second)
+        if met:
+            found.add(inner.result)
+    return found
 
 
 def _scaled(i: Instruction, defined: dict[int, Instruction]) -> set[int]:
