@@ -93,7 +93,7 @@ QUESTIONS = (
     Question("remainder", "f32(i32(a) % i32(b))", (-7.0, -3.0), -1.0),
 )
 _ANSWERS = len(QUESTIONS) + 1  # the loop's turns behind them
-# What no question shows: wgpu-native 29 leaves workgroup memory as it is, and a card that is just opened has zeros in it.
+# What no question shows: wgpu-native 29 leaves workgroup memory as it is, where a fresh card may well have zeros.
 ALWAYS = frozenset({"cleared"})
 
 
