@@ -1,6 +1,6 @@
 """NCCL on tensors of the device: needs a CUDA card, and PyTorch with NCCL.
 
-    pytest -q -rs tests/torch/test_nccl.py
+    pytest -q -rs tests/backends/cuda/test_nccl.py
 
 One process is a whole group here, so that one card is enough. What NCCL copies (a gathering of one part is a copy on
 its stream) shows whether it waits for us and we for it.
