@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -38,6 +39,12 @@ def test_a_process_that_goes_is_named_by_the_collective(tmp_path: Path) -> None:
 
 def test_layers_in_two_processes_are_as_one(tmp_path: Path) -> None:
     torch.multiprocessing.spawn(two_parts.work, args=(str(tmp_path),), nprocs=2)
+
+
+def test_arrays_of_hologram_are_carried(tmp_path: Path) -> None:
+    torch.multiprocessing.spawn(two_processes.carried, args=(str(tmp_path),), nprocs=2)
+    said = r"all_reduce sum of f32 \(2,\) of rank 0 of 2: another process did not come within 0.5 s"
+    assert re.fullmatch(said, (tmp_path / "said").read_text())
 
 
 OWN, OTHER, APART = ("card A", ""), ("card B", ""), ("", cards.APART)
