@@ -7,8 +7,8 @@ built with NCCL: it is given the tensors' memory on the card, and the queue that
 nothing. Elsewhere it is gloo, on copies in host memory where the memory is not the host's.
 """
 
-from hologram_torch.distributed.cards import agree as agree
+from hologram_torch.distributed.carrier import carrier
 from hologram_torch.distributed.collectives import opened as opened
 from hologram_torch.distributed.collectives import register as register
 
-__all__ = ["opened"]
+__all__ = ["carrier", "opened"]

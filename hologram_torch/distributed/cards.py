@@ -18,7 +18,7 @@ from torch._C._distributed_c10d import PrefixStore  # pyright: ignore
 
 from hologram.machine.layout import Layout
 from hologram_torch.device.devices import devices
-from hologram_torch.distributed.engine import Engine
+from hologram_torch.distributed.engine import Engine, Handed
 from hologram_torch.tensors.memory import hologram_tensor, local, record
 
 CUDA = torch.device("cuda")
@@ -35,19 +35,19 @@ def reached(group: Any, tensors: Sequence[torch.Tensor]) -> bool:
     return all(hologram_tensor(x).executor.device.dlpack_device[0] == DLPACK_CUDA for x in tensors)
 
 
-def lent(x: torch.Tensor) -> tuple[torch.Tensor, bool]:
-    """A tensor of PyTorch's CUDA over the memory of ours, or of a contiguous copy on the card; and which.
+def lent(x: torch.Tensor) -> Handed:
+    """A tensor of PyTorch's CUDA over the memory of ours, or of a contiguous copy on the card.
 
     NCCL knows no complex numbers: it gets their parts, along an axis more.
     """
-    plain = x.detach().resolve_conj().resolve_neg()
-    shared = plain.is_contiguous() and not (x.is_conj() or x.is_neg())
-    own = hologram_tensor(plain if shared else plain.contiguous())
-    dtype, complex_ = own.dtype.part if own.dtype.is_complex else own.dtype, own.dtype.is_complex
-    layout = Layout.contiguous(dtype, (*own.shape, 2) if complex_ else own.shape)
+    shared = x.is_contiguous() and not (x.is_conj() or x.is_neg())
+    plain = x if shared else x.detach().resolve_conj().resolve_neg().contiguous()
+    own = hologram_tensor(plain)
+    parts = own.dtype.is_complex
+    layout = Layout.contiguous(own.dtype.part if parts else own.dtype, own.shape + (2,) * parts)
     entry, _ = record(layout, own.executor.device.dlpack_device[1], DLPACK_CUDA)
     address = own.buffer.ptr + own.offset * own.dtype.itemsize
-    return local.imported(entry, address, own.buffer.shared_block()), shared
+    return local.imported(entry, address, own.buffer.shared_block()), None if shared else plain
 
 
 def queue(tensors: Sequence[torch.Tensor]) -> AbstractContextManager[Any]:
@@ -86,7 +86,7 @@ def _obstacle(said: list[list[str]]) -> str:
 
 def agree(group: Any, timeout: Any, add: Callable[..., None]) -> None:
     """Adds NCCL to a group where all its processes can have it, each having told the others of its card."""
-    store, size = PrefixStore("hologram/", group.get_group_store()), group.size()
+    store, size = PrefixStore("hologram", group.get_group_store()), group.size()
     own = _card()
     store.set(f"card {group.rank()}", "\n".join(own))
     said = store.multi_get([f"card {k}" for k in range(size)])

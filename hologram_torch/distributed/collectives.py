@@ -20,7 +20,7 @@ from torch._C._distributed_c10d import _create_work_from_future  # pyright: igno
 from torch.utils import _pytree as pytree
 
 from hologram_torch.distributed import cards
-from hologram_torch.distributed.engine import Engine
+from hologram_torch.distributed.engine import Engine, Handed
 from hologram_torch.loading import NAME, whole
 from hologram_torch.tensors.memory import hologram_tensor, is_ours
 
@@ -98,12 +98,13 @@ def _backend(group: Any, device: Any) -> Any:
     return _get_backend(group, device)
 
 
-def _host(x: torch.Tensor) -> tuple[torch.Tensor, bool]:
-    """What gloo is given for a tensor of the device: its memory where that is the host's, else a copy; and which."""
+def _host(x: torch.Tensor) -> Handed:
+    """For gloo, a tensor's memory where that is the host's, else a copy."""
     own = hologram_tensor(x)
     if own.executor.limits.host_resident and own.layout.is_contiguous and x.dtype in SHARED:
-        return torch.from_dlpack(own), True
-    return x.detach().cpu().contiguous(), False
+        return torch.from_dlpack(own), None
+    copy = x.detach().cpu().contiguous()
+    return copy, copy
 
 
 GLOO = Engine(hand=_host)
@@ -189,14 +190,14 @@ def _kernel(collective: Any, writes: bool) -> Callable[..., Any]:
         group = dist.ProcessGroup.unbox(given[group_at])
         ours = [x for x in pytree.tree_leaves(given) if is_ours(x)]
         engine = _engine(collective, group, ours)
-        staged: dict[int, tuple[torch.Tensor, torch.Tensor, bool]] = {}
+        staged: dict[int, tuple[torch.Tensor, Handed]] = {}
 
         def handed(x: torch.Tensor) -> torch.Tensor:
             if not is_ours(x):
                 return x
             if id(x) not in staged:
-                staged[id(x)] = (x, *engine.hand(x))
-            here = staged[id(x)][1]
+                staged[id(x)] = (x, engine.hand(x))
+            here, _ = staged[id(x)][1]
             return here.view(-1) if collective in FLAT else here
 
         theirs = list(pytree.tree_map_only(torch.Tensor, handed, given))
@@ -214,9 +215,10 @@ def _kernel(collective: Any, writes: bool) -> Callable[..., Any]:
 
         def copied() -> list[torch.Tensor]:
             with torch.no_grad():
-                for there, here, shared in wanted:
-                    result = here.div_(size) if mean else here
-                    if not shared:
+                for there, (here, result) in wanted:
+                    if mean:
+                        here.div_(size)
+                    if result is not None:
                         there.copy_(result)
                     elif not there.is_inference():
                         torch._C._increment_version([there])
