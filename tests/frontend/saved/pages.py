@@ -52,6 +52,13 @@ await post("done", "");
 </script>"""
 
 
+def swiftshader() -> dict[str, str]:
+    """What the environment needs for Python to have the browser's adapter; nothing where its file is not found."""
+    folders = (Path(str(BROWSER)).resolve().parent, Path("/usr/lib/chromium"))
+    found = next((f for folder in folders if (f := folder / "vk_swiftshader_icd.json").exists()), None)
+    return {} if found is None else {"VK_DRIVER_FILES": str(found), "VK_ICD_FILENAMES": str(found)}
+
+
 class Site:
     """A folder that is served, what pages post to it, and whether one is done."""
 
