@@ -17,7 +17,7 @@ FLAT = DRAWN.standard_normal(40).astype(np.float32)
 TABLE = DRAWN.standard_normal((4, 9)).astype(np.float32)
 WHOLE = DRAWN.integers(-9, 10, (4, 9)).astype(np.int32)
 CUBE = DRAWN.standard_normal((2, 3, 4)).astype(np.float32)
-SHARES = np.array([[0.0, 0.1], [0.5, 1.0]])
+SHARES = np.array([[0.0, 0.125], [0.5, 1.0]], np.float32)
 
 
 def moved(x, executor):

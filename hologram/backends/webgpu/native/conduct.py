@@ -143,7 +143,9 @@ class Found:
     def limits(self, limits: Limits) -> Limits:
         """An adapter's limits with what was measured."""
         own = replace(limits, shortfalls=self.shortfalls, subgroup=self.subgroup or limits.subgroup)
-        return replace(own, exact_division=own.keeps("rounding"), fused_multiply_add=own.keeps("fused"))
+        seen = own.max_bindings - (not own.keeps("loops"))  # loops are watched by a buffer more
+        exact, fused = own.keeps("rounding"), own.keeps("fused")
+        return replace(own, max_bindings=seen, exact_division=exact, fused_multiply_add=fused)
 
 
 def found(adapter: Adapter, pipelines: Pipelines, transfers: Transfers, subgroups: bool) -> Found:
