@@ -38,6 +38,8 @@ def fragile(program: Program, shortfalls: Set[str]) -> frozenset[int]:
             values |= {v for v in (_through(o, defined) for o in i.operands) if _product(v, defined)}
         if ordered:
             continue
+        if i.opcode is Opcode.DIV and _number(i.operands[1], defined) == 0:
+            values.add(i.operands[1])  # that it is 0 is not for the driver to know
         if i.opcode is Opcode.MUL:
             values |= _scaled(i, defined) | _met_again(i, defined)
         if i.opcode not in _SUMS:
@@ -56,6 +58,12 @@ def computed(program: Program) -> frozenset[int]:
         for i in program.body.walk()
         if i.results and i.type.is_float and i.opcode in _LINEAR | {Opcode.DIV, Opcode.SQRT, Opcode.CONSTANT}
     )
+
+
+def _number(value: int, defined: dict[int, Instruction]) -> object:
+    """What a constant is."""
+    i = defined.get(value)
+    return i.attribute if i is not None and i.opcode is Opcode.CONSTANT else None
 
 
 def _product(value: int, defined: dict[int, Instruction]) -> bool:
@@ -114,7 +122,7 @@ def _scaled(i: Instruction, defined: dict[int, Instruction]) -> set[int]:
         if inner is None or inner.opcode is not Opcode.MUL:
             continue
         for o in inner.operands:
-            c = defined[o].attribute if o in defined and defined[o].opcode is Opcode.CONSTANT else None
+            c = _number(o, defined)
             if isinstance(c, float) and c != 0 and not 1 / _EXTREME <= abs(c) <= _EXTREME:
                 factors.add(value)
     return factors
