@@ -199,7 +199,8 @@ def test_tensors_of_the_host_are_written_to(device: str, monkeypatch: pytest.Mon
     assert x.sum(dim=1).tolist() == [0, 0, 0, 0, 3, 0]
     whole = torch.ones(4, 6)
     part = whole.t()[1:3]
-    assert again(part).sum() == 4 and whole.sum(dim=0).tolist() == [4, 2, 2, 4, 4, 4]
+    assert again(part).sum() == 4
+    assert whole.sum(dim=0).tolist() == [4, 2, 2, 4, 4, 4]
     parameter = torch.nn.Parameter(torch.ones(3))
     for k in (0.5, 0.25):
         again(parameter)
