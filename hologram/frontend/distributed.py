@@ -70,9 +70,8 @@ class Group:
         self.rank: int = carrier.Get_rank()
         self.size: int = carrier.Get_size()
         self.lost = ""  # why nothing is sent any more
-        self._left: list[
-            Any
-        ] = []  # the arrays of what is under way: they may be written to, also when all is lost
+        # The arrays of what is under way: they may be written to, also when all is lost.
+        self._left: list[Any] = []
 
     def run(self, what: str, begun: Callable[..., Any], *given: Any) -> None:
         """Begins a collective of the carrier's, and waits for it; raises WorkerLost."""

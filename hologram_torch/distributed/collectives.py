@@ -61,11 +61,8 @@ BY_HOST = (c10d.barrier, c10d.recv_, c10d.recv_any_source_, c10d.send)
 SHARED = (torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.uint8)
 _operations: Any = dist.ReduceOp.RedOpType
 AVERAGE = int(_operations.AVG)
-LINEAR = (
-    int(_operations.SUM),
-    AVERAGE,
-    int(_operations.PREMUL_SUM),
-)  # what complex numbers have, part by part
+# What complex numbers have, part by part.
+LINEAR = (int(_operations.SUM), AVERAGE, int(_operations.PREMUL_SUM))
 
 library = torch.library.Library("c10d", "IMPL")
 
