@@ -43,7 +43,7 @@ system: # the packages of the system that tests need
 	@sh requirements/system.sh
 
 drivers: $(VENV)/test ## the operations on other drivers of WebGPU; EVERY=1 for all of them
-	HOLOGRAM_WITHOUT=int64,float64,float16,subgroups,immediates,division,choices,contraction,remainder $(OTHER_DRIVER)
+	HOLOGRAM_WITHOUT=int64,float64,float16,subgroups,immediates,limits,division,choices,contraction,remainder $(OTHER_DRIVER)
 	@test -e $(SWIFTSHADER) || echo "not tested: SwiftShader (apt-get install chromium, or SWIFTSHADER=its ICD file)"
 	test ! -e $(SWIFTSHADER) || VK_DRIVER_FILES=$(SWIFTSHADER) VK_ICD_FILENAMES=$(SWIFTSHADER) $(OTHER_DRIVER)
 

@@ -230,7 +230,8 @@ def _kernel(collective: Any, writes: bool) -> Callable[..., Any]:
 
         if engine.queued or (wanted and async_at < len(given) and not given[async_at]):
             with engine.turn(ours), _told(where):
-                work.wait()
+                if work is not None:  # NCCL gives none where the queue waits already
+                    work.wait()
                 found = copied()
             done = torch.futures.Future()
             done.set_result(found)

@@ -89,6 +89,11 @@ class ProgramKernel(Kernel):
         )  # of launches whose buffers lie apart
         self._lock = threading.Lock()
 
+    @property
+    def fresh(self) -> bool:
+        """Whether nothing was compiled yet."""
+        return not self._compiled
+
     def bind(
         self, bindings: Sequence[Binding], scalars: Sequence[int | float | bool], grid: Sequence[int]
     ) -> Launch:
@@ -96,15 +101,21 @@ class ProgramKernel(Kernel):
         return bound(self.pieces, bindings, scalars, grid, self._host)
 
     def pieces(
-        self, spans: Sequence[Span], scalars: Sequence[int | float | bool], grid: Sequence[int]
+        self,
+        spans: Sequence[Span],
+        scalars: Sequence[int | float | bool],
+        grid: Sequence[int],
+        often: bool = False,
     ) -> list[Piece]:
         """The steps of a launch on memory like this: as large, aligned to vectors where this is, apart where this is.
 
-        Operand k is argument number k.
+        Operand k is argument number k. A small launch that comes `often` gets code of its own.
         """
         if _empty(self.program, grid):
             return []
         plan = self._scheduled(spans, scalars, grid)
+        if often:
+            plan = plan.only(tuple(grid))
         program, guarded = self.program, self._guarded(plan.variant)
         slots = Slots(guarded)
         words = [

@@ -6,6 +6,7 @@ import json
 import math
 import platform
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from hologram.atlas.opcodes import ACCESSES, ATOMICS, LOOPS, STRUCTURED, WRITES, Opcode
@@ -36,6 +37,7 @@ WORKGROUP = 256  # threads that meet, where a program does not say
 _ADDITIONS, _ADDITIONS_EACH = 4096, 2
 _COPIED_BYTES = 64 << 20  # at most
 _TOGETHER = 64  # lanes in a run, from which on some of them go through a loop together
+_COUNTED, _FEW = ("map", "row", "columns"), 4096  # forms, and elements of a grid, that code may be for alone
 _TURNS = 16  # of a loop in a program whose threads meet: it goes over what they share, so it is seldom short
 
 
@@ -55,6 +57,7 @@ class Variant:
     copied: str = ""  # form "scatter": the buffer of which each part of the lanes has a copy
     parts: int = 1
     inside: Interior | None = None  # form "map": the lanes away from the border
+    grid: tuple[int, ...] = ()  # the only one that the code is for, all of it in one call; (): it is for any
 
     @property
     def text(self) -> str:
@@ -77,6 +80,13 @@ class Schedule:
     def alone(self) -> bool:
         """Whether one call on the calling thread does it."""
         return len(self.totals) == 1 and self.slices[0] >= self.totals[0]
+
+    def only(self, grid: tuple[int, ...]) -> Schedule:
+        """The same with code for this grid alone, where that is small: loops whose counts are known are few vectors."""
+        variant = self.variant
+        if variant.form not in _COUNTED or not self.alone or math.prod(grid) > _FEW:
+            return self
+        return replace(self, variant=replace(variant, grid=grid))
 
 
 @frozen

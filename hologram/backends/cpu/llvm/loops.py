@@ -77,13 +77,20 @@ def decompose(w: Writer, frame: Frame, axes: Sequence[int], number: str) -> list
 
 def runs(
     w: Writer, frame: Frame, order: Sequence[int], begin: str, end: str,
-    each: Callable[[dict[int, str], str, str], None],
+    each: Callable[[dict[int, str], str, str], None], whole: bool = False,
 ) -> None:  # fmt: skip
-    """Cuts the lanes from begin to end into runs along the last axis: each(outer coordinates, start, stop)."""
+    """Cuts the lanes from begin to end into runs along the last axis: each(outer coordinates, start, stop).
+
+    `whole`: these are all lanes, so that runs are as long as the axis.
+    """
     if len(order) <= 1:
         each({}, begin, end)
         return
     inner = frame.extents[order[-1]]
+    if whole:
+        count = w(f"udiv i64 {end}, {inner}")
+        odometer(w, frame, order[:-1], begin, count, lambda coordinates: each(coordinates, "0", inner))
+        return
     first = w(f"udiv i64 {begin}, {inner}")
     rounded = w(f"add nsw i64 {end}, {w(f'sub nsw i64 {inner}, 1')}")
     last = w(f"udiv i64 {rounded}, {inner}")
@@ -121,7 +128,7 @@ def map_body(w: Writer, program: Program, variant: Variant) -> None:
         w.loop(start, stop, "1", [], element, lanes=lanes, rounds=rounds(body) if lanes else 1)
 
     if variant.inside is None:
-        runs(w, frame, variant.order, "%begin", "%end", partial(run, frame))
+        runs(w, frame, variant.order, "%begin", "%end", partial(run, frame), bool(variant.grid))
         return
     margins = variant.inside.margins
     within = replace(frame, program=inside(program, variant.inside.decided))
@@ -139,7 +146,7 @@ def map_body(w: Writer, program: Program, variant: Variant) -> None:
         w.loop("0", "2", "1", [], end)
         run(within, outer, first, last)
 
-    runs(w, frame, variant.order, "%begin", "%end", parted)
+    runs(w, frame, variant.order, "%begin", "%end", parted, bool(variant.grid))
 
 
 def _inside(

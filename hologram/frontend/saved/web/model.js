@@ -1,6 +1,7 @@
 // A function that hologram exported, run by WebGPU: `const model = await load("folder/"); await model.run({x})`.
 
 const FORMAT = 2;
+const ASKING_MS = 5;
 
 /** Loads the folder at a URL; `progress(loaded, total)` hears of the weights' bytes. Throws an Error that says why not.
  *  `state` is what arguments of that name begin with: arrays by name, or a model whose memory they share. */
@@ -192,14 +193,27 @@ export class Model {
       encoder.copyBufferToBuffer(this.buffers[buffer], 0, this.readers[k], 0, padded(bytes));
     });
     device.queue.submit([encoder.finish()]);
+    await this.#mapped();
     const results = {};
-    for (const [k, { name, dtype, bytes }] of this.outputs.entries()) {
-      const reader = this.readers[k];
-      await reader.mapAsync(GPUMapMode.READ);
-      results[name] = new ARRAYS[dtype](reader.getMappedRange().slice(0, bytes));
-      reader.unmap();
-    }
+    this.outputs.forEach(({ name, dtype, bytes }, k) => {
+      results[name] = new ARRAYS[dtype](this.readers[k].getMappedRange().slice(0, bytes));
+      this.readers[k].unmap();
+    });
     return results;
+  }
+
+  /** Waits for the results. Chromium looks every 2 ms whether work is done, and whenever it is asked something: a short
+   *  step asks for its errors, again and again. */
+  async #mapped() {
+    let waiting = true;
+    const mapped = Promise.all(this.readers.map((reader) => reader.mapAsync(GPUMapMode.READ)));
+    const over = mapped.catch(() => {}).then(() => (waiting = false));
+    const until = performance.now() + ASKING_MS;
+    while (waiting && performance.now() < until) {
+      this.device.pushErrorScope("validation");
+      await Promise.race([over, this.device.popErrorScope().catch(() => {})]);
+    }
+    await mapped;
   }
 }
 

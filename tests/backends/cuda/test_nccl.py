@@ -1,6 +1,6 @@
 """NCCL on tensors of the device: needs a CUDA card, and PyTorch with NCCL.
 
-    pytest -q -rs tests/torch/test_nccl.py
+    pytest -q -rs tests/backends/cuda/test_nccl.py
 
 One process is a whole group here, so that one card is enough. What NCCL copies (a gathering of one part is a copy on
 its stream) shows whether it waits for us and we for it.
@@ -223,6 +223,7 @@ def ordered(device: Any, collective: Callable[..., Any]) -> tuple[bool, float]:
 
 @pytest.mark.parametrize("collective", COPYING, ids=lambda f: f.__name__)
 def test_collectives_stand_in_the_order_of_the_queue(device: Any, collective: Callable[..., Any]) -> None:
+    ordered(device, collective)  # which compiles
     right, share = ordered(device, collective)
     assert right
     assert share < 0.5, f"the host waited: {share:.2f} of the time"
