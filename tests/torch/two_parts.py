@@ -69,7 +69,7 @@ def dropped_attention(device: torch.device) -> None:
         query, value = (
             distribute_tensor(t.to(device), mesh, [way]) for t in (torch.ones(2, 4, 8, 16), values)
         )
-        found = functional.scaled_dot_product_attention(query, query, value, dropout_p=0.5)
+        found: Any = functional.scaled_dot_product_attention(query, query, value, dropout_p=0.5)
         assert found.placements == (way,)
         own = found.to_local().cpu()
         dist.all_gather(parts := [torch.zeros_like(own) for _ in range(2)], own)

@@ -40,7 +40,7 @@ class Work(dist.Work):
 
 
 class Engine:
-    """As ProcessGroupNCCL gathers one part: by a copy on a stream of its own, or on the current one if asked to wait."""
+    """As ProcessGroupNCCL gathers one part: a copy on a stream of its own, or on the current one for who waits."""
 
     def __init__(self, executor: Any) -> None:
         self.default, self._schema, self.name = self, GATHER._schema, GATHER.name
