@@ -33,8 +33,8 @@ __all__ = ["Carrier", "all_gather", "all_reduce", "barrier", "broadcast", "init"
 
 TOLD_BYTES = 256  # of what a process asks for; the digest ahead of it is of all
 DIGEST_BYTES = 32
-# MPI moves data while it is asked, so a request is asked without a pause at first, as MPI's own waits do.
-BUSY_S, PAUSE_S = 1.0, 1e-3
+# MPI moves data while it is asked: a request is asked all the time at first, then when others had a turn, then seldom.
+BUSY_S, IDLE_S, PAUSE_S = 2e-3, 1.0, 1e-3
 TOLD_ANSWERS = 8  # of processes that ask for different things, in an error
 
 
@@ -70,21 +70,28 @@ class Group:
         self.rank: int = carrier.Get_rank()
         self.size: int = carrier.Get_size()
         self.lost = ""  # why nothing is sent any more
-        self._left: list[Any] = []  # arrays of collectives that nobody ended: they may be written to still
+        # The arrays of what is under way: they may be written to, also when all is lost.
+        self._left: list[Any] = []
 
-    def done(self, what: str, request: Any, *arrays: np.ndarray) -> None:
-        """Waits for a request over arrays; raises WorkerLost."""
+    def run(self, what: str, begun: Callable[..., Any], *given: Any) -> None:
+        """Begins a collective of the carrier's, and waits for it; raises WorkerLost."""
         start = time.monotonic()
         try:
+            self._left = [given]
+            request = begun(*given)
+            self._left.append(request)
             while not request.Test():
                 passed = time.monotonic() - start
                 if passed > self.timeout_s:
                     raise TimeoutError(f"another process did not come within {self.timeout_s:g} s")
-                time.sleep(PAUSE_S if passed > BUSY_S else 0)
-        except (RuntimeError, TimeoutError) as error:  # of the carrier, in its words
-            self._left += [request, *arrays]
-            self.lost = f"{what} of rank {self.rank} of {self.size}: {error}"
-            raise WorkerLost(self.lost) from error
+                if passed > BUSY_S:
+                    time.sleep(PAUSE_S if passed > IDLE_S else 0)
+        except BaseException as error:
+            self.lost = f"{what} of rank {self.rank} of {self.size}: {error or type(error).__name__}"
+            if isinstance(error, Exception):  # in the carrier's words
+                raise WorkerLost(self.lost) from error
+            raise
+        self._left = []
 
     def agree(self, said: str) -> None:
         """Tells the others what this process asks for; raises DistributedError where they ask for something else."""
@@ -97,7 +104,7 @@ class Group:
         own[:DIGEST_BYTES] = np.frombuffer(hashlib.sha256(text).digest(), np.uint8)
         own[DIGEST_BYTES : DIGEST_BYTES + len(text)] = np.frombuffer(text[:TOLD_BYTES], np.uint8)
         told = np.empty((self.size, own.size), np.uint8)
-        self.done(said, self.carrier.Iallgather(own, told), own, told)
+        self.run(said, self.carrier.Iallgather, own, told)
         if (told[:, :DIGEST_BYTES] == own[:DIGEST_BYTES]).all():
             return
         ranks: dict[bytes, list[int]] = {}
@@ -127,7 +134,7 @@ class Group:
             named = getattr(self.carrier, op, None)
             if named is None:
                 named = getattr(sys.modules[type(self.carrier).__module__], op)
-            self.done(what, self.carrier.Iallreduce(values, out, named), values, out)
+            self.run(what, self.carrier.Iallreduce, values, out, named)
             return out
 
         return through
@@ -236,7 +243,7 @@ def broadcast(x: Tensor, root: int = 0) -> Tensor:
     group.agree(what)
     if values.size:
         moved = _bytes(values)
-        group.done(what, group.carrier.Ibcast(moved, index), moved)
+        group.run(what, group.carrier.Ibcast, moved, index)
     return x if index == group.rank else x.executor.tensor(values)
 
 
@@ -249,7 +256,7 @@ def all_gather(x: Tensor) -> Tensor:
     group.agree(what)
     parts = np.empty((group.size, *x.shape), values.dtype)
     if values.size:
-        group.done(what, group.carrier.Iallgather(_bytes(values), _bytes(parts)), values, parts)
+        group.run(what, group.carrier.Iallgather, _bytes(values), _bytes(parts))
     return x.executor.tensor(parts)
 
 

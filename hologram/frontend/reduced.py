@@ -36,7 +36,7 @@ def reduced(values: np.ndarray, op: str, size: int, reduce: Reduce) -> np.ndarra
         op = OF_BOOLS.get(op, op)
     if op in ("max", "min"):
         return _largest(values, dtype, op == "min", reduce)
-    wide = values.astype(_carried(dtype))
+    wide = values.astype(_carried(dtype), copy=False)
     total = reduce(wide, "PROD" if op == "prod" else "SUM")
     if op == "mean":
         total /= size
@@ -59,7 +59,7 @@ def _largest(values: np.ndarray, dtype: DType, least: bool, reduce: Reduce) -> n
             if dtype is dtypes.u64
             else found.astype(values.dtype)
         )
-    wide = values.astype(_carried(dtype))
+    wide = values.astype(_carried(dtype), copy=False)
     integers: type[np.signedinteger] = np.int64 if wide.itemsize == 8 else np.int32
     top = np.iinfo(integers).max
     keys = _complement(_in_order(wide.view(integers), top), least)

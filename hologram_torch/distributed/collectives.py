@@ -61,6 +61,8 @@ BY_HOST = (c10d.barrier, c10d.recv_, c10d.recv_any_source_, c10d.send)
 SHARED = (torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.uint8)
 _operations: Any = dist.ReduceOp.RedOpType
 AVERAGE = int(_operations.AVG)
+# What complex numbers have, part by part.
+LINEAR = (int(_operations.SUM), AVERAGE, int(_operations.PREMUL_SUM))
 
 library = torch.library.Library("c10d", "IMPL")
 
@@ -200,6 +202,8 @@ def _kernel(collective: Any, writes: bool) -> Callable[..., Any]:
             here, _ = staged[id(x)][1]
             return here.view(-1) if collective in FLAT else here
 
+        if reduces is not None and given[reduces].op() not in LINEAR and any(x.is_complex() for x in ours):
+            raise ValueError(f"{operator.name()}: complex numbers have sums and means alone")
         theirs = list(pytree.tree_map_only(torch.Tensor, handed, given))
         mean = reduces is not None and not engine.means and given[reduces].op() == AVERAGE
         if mean and not all(x.is_floating_point() or x.is_complex() for x in pytree.tree_leaves(given[0])):

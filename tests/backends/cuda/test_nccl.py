@@ -30,6 +30,7 @@ from hologram_torch.tensors.memory import hologram_tensor  # noqa: E402
 
 FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 DTYPES = (*FLOATS, torch.int64, torch.int32, torch.int8, torch.uint8, torch.bool, torch.complex64)
+SOME = (torch.float32, torch.bfloat16, torch.int64, torch.bool, torch.complex64)
 NAMES = ("hologram", "cpu:gloo,cuda:nccl", "nccl")
 ROWS = 6000  # of the products that the card is busy with
 
@@ -153,7 +154,7 @@ def test_the_group_has_nccl(device: Any) -> None:
 
 
 @pytest.mark.parametrize("collective", COLLECTIVES, ids=lambda f: f.__name__)
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("dtype", SOME, ids=str)
 def test_collectives_of_one_process_give_what_it_gave(
     device: Any, collective: Callable[..., Any], dtype: Any
 ) -> None:

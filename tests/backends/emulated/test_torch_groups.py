@@ -40,7 +40,7 @@ class Work(dist.Work):
 
 
 class Engine:
-    """As ProcessGroupNCCL gathers one part: behind the current stream, by a copy on a stream of its own."""
+    """As ProcessGroupNCCL gathers one part: a copy on a stream of its own, or on the current one for who waits."""
 
     def __init__(self, executor: Any) -> None:
         self.default, self._schema, self.name = self, GATHER._schema, GATHER.name
@@ -57,12 +57,14 @@ class Engine:
     def _order(self, first: int, then: int) -> None:
         foreign._order(self.context, first, then)
 
-    def __call__(self, out: Any, part: Any, *settings: Any) -> Any:
+    def __call__(self, out: Any, part: Any, group: Any, async_op: bool, timeout: int) -> Any:
         self.given.append((out.data_ptr(), part.data_ptr()))
-        self._order(self.current, self.own)
+        stream = self.own if async_op else self.current
+        if async_op:
+            self._order(self.current, self.own)
         copy, nbytes = self.context.driver.cuMemcpyDtoDAsync, out.numel() * out.itemsize
-        self.context.call(copy, out.data_ptr(), part.data_ptr(), nbytes, self.own)
-        self.works.append(Work(lambda: self._order(self.own, self.current)))
+        self.context.call(copy, out.data_ptr(), part.data_ptr(), nbytes, stream)
+        self.works.append(Work(lambda: self._order(stream, self.current)))
         return out, self.works[-1].boxed()
 
     @contextmanager
@@ -89,28 +91,33 @@ def card(
             monkeypatch.setattr(torch.cuda, "ExternalStream", lambda handle, device: handle)
             monkeypatch.setattr(torch.cuda, "stream", engine.stream)
             run = collectives._kernel(engine, writes=True)
-            yield executor, engine, lambda out, x: run(out, x, dist.group.WORLD.boxed(), False, -1)
+            yield (
+                executor,
+                engine,
+                lambda out, x, later=True: run(out, x, dist.group.WORLD.boxed(), later, -1),
+            )
     finally:
         dist.destroy_process_group()
 
 
-def ordered(executor: Any, gather: Any) -> bool:
+def ordered(executor: Any, gather: Any, *later: bool) -> bool:
     x, out = executor.tensor(LARGE) * 2, executor.zeros(LARGE.shape)
-    gather(torch_tensor(out), torch_tensor(x))
+    gather(torch_tensor(out), torch_tensor(x), *later)
     result = out + 1
     x.fill(7)
     return bool((result.to_numpy() == LARGE * 2 + 1).all())
 
 
-def test_a_collective_stands_in_our_queue_and_the_host_waits_for_nothing(card: Any) -> None:
+@pytest.mark.parametrize("later", [True, False])
+def test_a_collective_stands_in_our_queue_and_the_host_waits_for_nothing(card: Any, later: bool) -> None:
     executor, _, gather = card
-    assert ordered(executor, gather)
+    assert ordered(executor, gather, later)
     driver: Any = machine.library().driver
     x, out = executor.tensor(LARGE) * 2, executor.zeros(LARGE.shape)
     with pytest.MonkeyPatch.context() as patch:
         for way in ("cuStreamSynchronize", "cuEventSynchronize", "cuCtxSynchronize"):
             patch.delattr(type(driver), way)
-        gather(torch_tensor(out), torch_tensor(x))
+        gather(torch_tensor(out), torch_tensor(x), later)
     np.testing.assert_array_equal(out.to_numpy(), LARGE * 2)
 
 
