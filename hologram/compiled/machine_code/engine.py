@@ -6,7 +6,8 @@ import ctypes
 import functools
 import platform
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from typing import Any
 
 from hologram.foundation.config import config
@@ -33,6 +34,7 @@ class Engine:
 
         self._llvm = llvm
         self._lock = threading.Lock()
+        self._making: dict[str, Future[Code]] = {}
         if llvm.llvm_version_info[0] < 20:  # later ones do it themselves, and warn
             llvm.initialize()
         llvm.initialize_native_target()
@@ -130,6 +132,21 @@ class Engine:
         if 0 in addresses:
             raise ValueError(f"the object file must have {functions}, their addresses are {addresses}")
         return Code(addresses, engine)
+
+    def once(self, key: str, make: Callable[[], Code]) -> Code:
+        """What `make` gives; threads that ask for one key at once wait for the first one's."""
+        with self._lock:
+            making = self._making.get(key)
+            own = self._making[key] = making or Future()
+        if making is not None:
+            return making.result()
+        try:
+            own.set_result(make())
+        except BaseException as error:
+            own.set_exception(error)
+        finally:
+            del self._making[key]
+        return own.result()
 
     def provide(self, library: Any, names: Sequence[str]) -> None:
         """Makes functions of a loaded library known to compiled code."""
