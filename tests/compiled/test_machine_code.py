@@ -7,6 +7,7 @@ import mmap
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -125,6 +126,25 @@ def test_threads_compile_side_by_side(monkeypatch) -> None:
     with ThreadPoolExecutor(2) as threads:
         made = [threads.submit(engine.compile, "roots", OUTSIDE) for _ in range(2)]
     assert [m.result() for m in made] == [alone, alone]
+
+
+def test_threads_that_want_the_same_code_share_one() -> None:
+    engine, begun, made = shared_engine(), threading.Event(), []
+
+    def make() -> Code:
+        begun.set()
+        made.append(threading.get_ident())
+        time.sleep(0.05)  # so that the other one asks meanwhile
+        return engine.load(engine.compile("roots", OUTSIDE), ("roots",))
+
+    with ThreadPoolExecutor(2) as threads:
+        first = threads.submit(engine.once, "roots", make)
+        assert begun.wait(30)
+        second = threads.submit(engine.once, "roots", make)
+        assert first.result() is second.result()
+    assert len(made) == 1
+    engine.once("roots", make)
+    assert len(made) == 2  # it is not kept
 
 
 def test_a_function_that_is_not_there_is_no_address() -> None:

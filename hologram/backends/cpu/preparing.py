@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -15,6 +15,9 @@ from hologram.backends.cpu.image import ADDRESS, Piece
 from hologram.backends.cpu.kernel import Host, ProgramKernel
 from hologram.backends.cpu.memory import borrowed
 from hologram.compiler.pipeline import observed
+from hologram.foundation import debug
+from hologram.foundation.debug import Rung
+from hologram.foundation.errors import HologramError
 from hologram.machine.kernel import Binding, Call, Draft, Prepared, Repetition
 from hologram.machine.plan import Given
 
@@ -56,14 +59,28 @@ def drafted(calls: Sequence[Call], arguments: Sequence[Any], host: Host | None) 
 def _parts(
     calls: Sequence[Call], arguments: Sequence[Any], host: Host | None, often: bool = False
 ) -> list[Any]:
-    """What each call is, as `_part`; where several programs have no code yet, threads compile side by side."""
+    """What each call is, as `_part`. Where several programs have no code yet, other threads come from the last on."""
     programs = {c.kernel for c in calls if isinstance(c.kernel, ProgramKernel) and c.kernel.fresh}
+    left = list(calls)
+
+    def ahead() -> None:
+        with suppress(IndexError, HologramError):  # until none is left; what fails, fails below as well
+            while True:
+                _part(left.pop(), arguments, host, often)
+
+    helpers = []
     # What is shown is shown in order; an interpreter that is about to end starts no threads.
-    alone = len(programs) < 2 or observed() or not threading.main_thread().is_alive()
-    if host is None or host.threads < 2 or alone:
+    if not observed() and not debug.shows(Rung.SOURCE) and threading.main_thread().is_alive():
+        count = min(1 if host is None else host.threads, len(programs)) - 1
+        helpers = [threading.Thread(target=ahead, name="hologram compiler") for _ in range(count)]
+    for helper in helpers:
+        helper.start()
+    try:
         return [_part(c, arguments, host, often) for c in calls]
-    with ThreadPoolExecutor(host.threads, "hologram compiler") as compilers:
-        return list(compilers.map(lambda c: _part(c, arguments, host, often), calls))
+    finally:
+        left.clear()
+        for helper in helpers:
+            helper.join()
 
 
 def _part(call: Call, arguments: Sequence[Any], host: Host | None, often: bool) -> list[Piece] | Prepared:

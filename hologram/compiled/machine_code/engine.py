@@ -6,7 +6,8 @@ import ctypes
 import functools
 import platform
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from hologram.foundation.config import config
@@ -22,6 +23,14 @@ class Code:
     owner: Any
 
 
+@dataclass
+class _Making:
+    """Code that a thread makes, and others wait for."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    code: Code | None = None
+
+
 class Engine:
     """Compiles modules, and loads what was compiled before. Threads compile side by side, in contexts of their own.
 
@@ -33,6 +42,7 @@ class Engine:
 
         self._llvm = llvm
         self._lock = threading.Lock()
+        self._making: dict[str, _Making] = {}
         if llvm.llvm_version_info[0] < 20:  # later ones do it themselves, and warn
             llvm.initialize()
         llvm.initialize_native_target()
@@ -130,6 +140,17 @@ class Engine:
         if 0 in addresses:
             raise ValueError(f"the object file must have {functions}, their addresses are {addresses}")
         return Code(addresses, engine)
+
+    def once(self, key: str, make: Callable[[], Code]) -> Code:
+        """What `make` gives; threads that ask for one key at once wait for the first one's."""
+        with self._lock:
+            making = self._making.setdefault(key, _Making())
+        try:
+            with making.lock:
+                making.code = making.code or make()
+                return making.code
+        finally:
+            self._making.pop(key, None)
 
     def provide(self, library: Any, names: Sequence[str]) -> None:
         """Makes functions of a loaded library known to compiled code."""
