@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from tests.backends.emulated.cuda.kernels import Kernel
 from tests.backends.emulated.cuda.memory import Misuse
 
-
 DEPTH = 1024  # operations that wait in a stream: who enqueues one more waits for the first, as on a card
 
 
