@@ -27,7 +27,8 @@ from hologram.compiler.lowering.bounds import GUARD, measured
 from hologram.compiler.passes import Goal, Place
 from hologram.compiler.pipeline import applied, lower
 from hologram.compiler.scheduling.interior import interior
-from hologram.compiler.scheduling.loops import VECTOR_BYTES, Extent, Schedule, Variant, facts, schedule
+from hologram.compiler.scheduling.loops import Extent, Schedule, Variant, facts, schedule
+from hologram.compiler.scheduling.orders import VECTOR_BYTES
 from hologram.compiler.source.report import generated
 from hologram.foundation import store
 from hologram.foundation.bounded_caches import FIFOCache
@@ -139,7 +140,7 @@ class ProgramKernel(Kernel):
     ) -> Piece | None:
         """The launch, as `pieces`, if it is one step whose lanes follow the grid's order and can run in any parts."""
         variant = self._scheduled(spans, scalars, grid).variant
-        if variant.form != "map" or variant.order != tuple(range(len(grid))):
+        if variant.form != "map" or variant.strips or variant.order != tuple(range(len(grid))):
             return None
         (piece,) = self.pieces(spans, scalars, grid)
         return piece
@@ -205,7 +206,8 @@ class ProgramKernel(Kernel):
             )
         }
         inside = interior(guarded, replace(lanes, program=guarded, scalars={**lanes.scalars, **lengths}))
-        return replace(plan, variant=replace(plan.variant, inside=inside))
+        strips = 0 if inside else plan.variant.strips  # either cuts runs into pieces
+        return replace(plan, variant=replace(plan.variant, inside=inside, strips=strips))
 
     def _guarded(self, variant: Variant) -> Program:
         """The program with checks where a variant's accesses may miss their memory."""

@@ -63,6 +63,37 @@ def test_small_launches_of_a_loop_have_code_of_their_own(
     assert any(own for _, own in made), f"no code is for one grid alone: {made}"
 
 
+@pytest.mark.parametrize("order", [(1, 0, 2), (2, 1, 0), (0, 2, 1)])
+@pytest.mark.parametrize("shape", [(256, 192, 1), (48, 128, 32), (33, 256, 48), (3, 1024, 16)])
+@pytest.mark.parametrize("dtype", [np.float32, np.int8])
+def test_what_is_read_across_goes_by_strips(
+    executor: hg.Executor,
+    monkeypatch: pytest.MonkeyPatch,
+    order: tuple[int, ...],
+    shape: tuple[int, ...],
+    dtype: type,
+) -> None:
+    """Sums of a transposed array and one that lies in order, with a border whose inside is found, and without."""
+    made, asked = set[int](), ProgramKernel.code
+
+    def code(kernel: ProgramKernel, variant: Any) -> Any:
+        made.add(variant.strips)
+        return asked(kernel, variant)
+
+    monkeypatch.setattr(ProgramKernel, "code", code)
+    a = RNG.integers(-9, 9, shape).astype(dtype)
+    b = RNG.integers(-9, 9, [shape[k] for k in order]).astype(a.dtype)
+    x, y = executor.tensor(a), executor.tensor(b)
+    np.testing.assert_array_equal((x.permute(*order) + y).to_numpy(), a.transpose(order) + b)
+    np.testing.assert_array_equal((y + x.permute(*order)).to_numpy(), a.transpose(order) + b)
+    padded = hg.jit(lambda x, y: hg.pad(x, ((0, 0), (1, 0), (0, 0))).permute(*order) + y)
+    wider = np.pad(a, ((0, 0), (1, 0), (0, 0))).transpose(order)
+    c = RNG.integers(-9, 9, wider.shape).astype(a.dtype)
+    np.testing.assert_array_equal(padded(x, executor.tensor(c)).to_numpy(), wider + c)
+    if shape == (256, 192, 1) and order == (1, 0, 2):
+        assert 64 // a.itemsize in made
+
+
 @hg.kernel
 def around(x: hg.Array[hg.f32, 2], out: hg.Array[hg.f32, 2], reach: hg.i32):
     i, j = hg.index()
