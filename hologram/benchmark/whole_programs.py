@@ -29,6 +29,7 @@ TURNS = 5  # of everyone, for the steps behind the first
 # Who of ours is beside whom, by whether the program is jitted; a ratio is to the first peer that has a time.
 OURS = {False: "hologram eager", True: "hologram jit"}
 PEERS = {False: ("torch",), True: ("jax", "numpy")}
+CARD, ON_CARD = "cuda", ("torch", "inductor")  # a backend whose cards PyTorch has as well, and what it is called
 # All who can compute one.
 ABLE = {
     False: ("hologram eager", "hologram compiled", "torch", "inductor"),
@@ -53,9 +54,17 @@ def measured(program: Program, adapters: Sequence[str], steps: int, seconds: flo
 
 
 def contenders(program: Program, adapters: Sequence[str], who: Sequence[str]) -> list[Who]:
-    """Those of `who` who can compute a program: ours on each adapter, the others on the host."""
+    """Those of `who` who can compute a program: ours on each adapter, the others on the host.
+
+    Where the backend CARD is compared alone, PyTorch is beside it on the card.
+    """
     able = [Who(name, HOST) for name in ABLE[program.jitted] if name in who]
-    return [Who(one.name, where) for one in able for where in (adapters if one.ours else (HOST,))]
+    theirs = {name: (CARD,) for name in ON_CARD} if tuple(adapters) == (CARD,) else {}
+    return [
+        Who(one.name, where)
+        for one in able
+        for where in (adapters if one.ours else theirs.get(one.name, (HOST,)))
+    ]
 
 
 def measure(
