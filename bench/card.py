@@ -32,7 +32,17 @@ from hologram.machine.device import DeviceInfo
 ROOT = Path(__file__).parents[1]
 TESTS = tuple(
     f"tests/{name}"
-    for name in ("test_ops.py", "backends", "runtime", "frontend", "compiler", "opset", "kernels", "llm", "torch")
+    for name in (
+        "test_ops.py",
+        "backends",
+        "runtime",
+        "frontend",
+        "compiler",
+        "opset",
+        "kernels",
+        "llm",
+        "torch",
+    )
 )
 # What a card beside the first of its backend is asked, by HOLOGRAM_DEVICE: tests that open another backend by its name
 # would ask that for a device of the same number.

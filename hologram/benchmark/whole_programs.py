@@ -29,7 +29,10 @@ TURNS = 5  # of everyone, for the steps behind the first
 # Who of ours is beside whom, by whether the program is jitted; a ratio is to the first peer that has a time.
 OURS = {False: "hologram eager", True: "hologram jit"}
 PEERS = {False: ("torch",), True: ("jax", "numpy")}
-CARD, ON_CARD = "cuda", ("torch", "inductor")  # a backend whose cards PyTorch has as well, and what it is called
+CARD, ON_CARD = (
+    "cuda",
+    ("torch", "inductor"),
+)  # a backend whose cards PyTorch has as well, and what it is called
 # All who can compute one.
 ABLE = {
     False: ("hologram eager", "hologram compiled", "torch", "inductor"),
@@ -59,7 +62,7 @@ def contenders(program: Program, adapters: Sequence[str], who: Sequence[str]) ->
     Where the backend CARD is compared alone, PyTorch is beside it on the card.
     """
     able = [Who(name, HOST) for name in ABLE[program.jitted] if name in who]
-    theirs = {name: (CARD,) for name in ON_CARD} if tuple(adapters) == (CARD,) else {}
+    theirs = dict.fromkeys(ON_CARD, (CARD,)) if tuple(adapters) == (CARD,) else {}
     return [
         Who(one.name, where)
         for one in able
