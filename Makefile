@@ -16,7 +16,10 @@ AS_USERS    = tests/backends/cpu tests/cli tests/demo tests/llm tests/test_docum
 UNOPTIMISED = HOLOGRAM_CPU_OPTIMISE=0 GALLIVM_PERF=nopt $(TESTS) $(AS_USERS:%=--ignore=%)
 # The same on other drivers of WebGPU: SwiftShader (Debian's chromium brings it), and one that lacks all that one may lack.
 SWIFTSHADER ?= /usr/lib/chromium/vk_swiftshader_icd.json
-OTHER_DRIVER = $(TESTS) --whole --backend webgpu --every $(EVERY) tests/test_ops.py
+OPERATIONS   = --whole --backend webgpu --every $(EVERY) tests/test_ops.py
+OTHER_DRIVER = $(TESTS) $(OPERATIONS)
+# Mesa of Debian's backports, unpacked there by requirements/mesa.sh; empty: not tested.
+MESA ?= build/mesa
 
 # Empty is unset: tests start many interpreters, which would compile what they import again and again.
 export PYTHONDONTWRITEBYTECODE :=
@@ -37,15 +40,18 @@ test: ## everything that CI runs: lint, types, import rules, and tests on every 
 	$(TESTS) $(AS_USERS)
 	$(TESTS) --every 4 tests/test_ops.py tests/test_random_programs.py
 	$(EMULATED)
-	@$(MAKE) --no-print-directory drivers EVERY=48
+	@$(MAKE) --no-print-directory drivers EVERY=48 MESA=
 
 system: # the packages of the system that tests need
 	@sh requirements/system.sh
 
 drivers: $(VENV)/test ## the operations on other drivers of WebGPU; EVERY=1 for all of them
-	HOLOGRAM_WITHOUT=int64,float64,float16,subgroups,immediates,division,choices,contraction,remainder $(OTHER_DRIVER)
+	HOLOGRAM_WITHOUT=int64,float64,float16,subgroups,immediates,limits,division,choices,contraction,remainder $(OTHER_DRIVER)
 	@test -e $(SWIFTSHADER) || echo "not tested: SwiftShader (apt-get install chromium, or SWIFTSHADER=its ICD file)"
 	test ! -e $(SWIFTSHADER) || VK_DRIVER_FILES=$(SWIFTSHADER) VK_ICD_FILENAMES=$(SWIFTSHADER) $(OTHER_DRIVER)
+	@test -z "$(MESA)" || sh requirements/mesa.sh $(MESA) || true
+	@test -n "$(MESA)" -a -x "$(MESA)/with" || echo "not tested: Mesa 26 (make drivers, where Debian's packages can be had)"
+	test -z "$(MESA)" -o ! -x "$(MESA)/with" || $(MESA)/with $(BIN)/python -m pytest -q $(OPERATIONS)
 
 libraries: $(VENV)/libraries ## scripts of libraries too large for CI on the device; the table of docs/pytorch.md
 	@mkdir -p out

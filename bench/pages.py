@@ -1,9 +1,10 @@
 """What a step costs in a page beside Python, both on SwiftShader: the two pages of `hologram demo page`.
 
-    python bench/pages.py [--turns 3]
+    python bench/pages.py [--turns 3] [--digits]
 
 The browser (headless Chromium) and Python take turns; each row is the median of all calls, each with its result read,
-then how long the page took from opening to its first answer, and the bytes that it loaded.
+then how long the page took from opening to its first answer, and the bytes that it loaded. `nothing` is what no step
+can be quicker than: 16 bytes are copied on the device, and read. `--digits` leaves the language model out.
 """
 
 from __future__ import annotations
@@ -20,11 +21,12 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import wgpu
 
 import hologram as hg
 from hologram.demo import drawn, gallery
@@ -38,12 +40,11 @@ FLAGS = (
     "--use-webgpu-adapter=swiftshader",
 )  # fmt: skip
 CONTEXT, PIECE, TOKEN = 512, 16, 504
-CALLS = {"digit": 50, "token": 5, "prompt": 2}  # after two that warm up
+CALLS = {"nothing": 200, "digit": 200, "token": 5, "prompt": 2}  # after two that warm up
 QUESTION = "What is the capital of France?"
 
 PAGE = """<script type="module">
 import { load } from "./digits/model/model.js";
-import { open } from "./chat/chat.js";
 const CALLS = %s;
 async function timed(count, call) {
   const times = [];
@@ -55,14 +56,26 @@ async function timed(count, call) {
   return times;
 }
 const found = { first: {} };
-try {
-  let began = performance.now();
+async function recognised() {
+  const began = performance.now();
   const digits = await load("digits/model");
   const image = new Float32Array(64).fill(0.5);
   await digits.run({ image });
   found.first.digit = performance.now() - began;
   found.digit = await timed(CALLS.digit, () => digits.run({ image }));
-  began = performance.now();
+  const { device, buffers } = digits;
+  const to = device.createBuffer({ size: 16, usage: GPUBufferUsage.MAP_READ | GPUBufferUsage.COPY_DST });
+  found.nothing = await timed(CALLS.nothing, async () => {
+    const encoder = device.createCommandEncoder();
+    encoder.copyBufferToBuffer(buffers[0], 0, to, 0, 16);
+    device.queue.submit([encoder.finish()]);
+    await to.mapAsync(GPUMapMode.READ);
+    to.unmap();
+  });
+}
+async function talked() {
+  const { open } = await import("./chat/chat.js");
+  const began = performance.now();
   const chat = await open("chat");
   found.opened = performance.now() - began;
   for await (const text of chat.answer(%s)) {
@@ -77,6 +90,10 @@ try {
     await chat.prompt.run({ tokens: many, known: Int32Array.of(k) });
     await chat.prompt.device.queue.onSubmittedWorkDone();
   });
+}
+try {
+  await recognised();
+  if (CALLS.token) await talked();
   const all = performance.getEntriesByType("resource");
   found.loaded = Object.fromEntries(["digits", "chat"].map((name) =>
     [name, all.filter((e) => e.name.includes(`/${name}/`)).reduce((sum, e) => sum + e.decodedBodySize, 0)]));
@@ -97,6 +114,11 @@ def browsed(site: Path) -> dict[str, Any]:
             self.send_response(204)
             self.end_headers()
             done.set()
+
+        def end_headers(self) -> None:  # with these a page's clock counts in steps of 5 us, otherwise of 100
+            self.send_header("Cross-Origin-Opener-Policy", "same-origin")
+            self.send_header("Cross-Origin-Embedder-Policy", "require-corp")
+            super().end_headers()
 
         def log_message(self, format: str, *args: Any) -> None:
             pass
@@ -131,11 +153,39 @@ def timed(count: int, call: Callable[[int], Any]) -> list[float]:
     return times
 
 
-def here() -> dict[str, list[float]]:
+def here(names: Sequence[str]) -> dict[str, list[float]]:
     """Milliseconds of the same steps in Python, jitted."""
+    makers = {"nothing": nothing, "digit": digit, "token": chat}
+    calls = dict(item for name in names if name in makers for item in makers[name]().items())
+    return {name: timed(CALLS[name], call) for name, call in calls.items()}
+
+
+def nothing() -> dict[str, Callable[[int], Any]]:
+    adapter = next(a for a in wgpu.gpu.enumerate_adapters_sync() if "SwiftShader" in a.info["device"])
+    device = adapter.request_device_sync()
+    usage = wgpu.BufferUsage
+    source = device.create_buffer(size=16, usage=usage.COPY_SRC | usage.STORAGE)
+    to = device.create_buffer(size=16, usage=usage.MAP_READ | usage.COPY_DST)
+
+    def call(_: int) -> None:
+        encoder = device.create_command_encoder()
+        encoder.copy_buffer_to_buffer(source, 0, to, 0, 16)
+        device.queue.submit([encoder.finish()])
+        to.map_sync(wgpu.MapMode.READ)
+        to.unmap()
+
+    return {"nothing": call}
+
+
+def digit() -> dict[str, Callable[[int], Any]]:
     ex = hg.Executor("webgpu", device="SwiftShader")
     layers = [tuple(map(ex.tensor, layer)) for layer in drawn.start()]
     classify, image = hg.jit(lambda image: drawn.odds(image, layers)), np.full((1, 64), 0.5, np.float32)
+    return {"digit": lambda _: classify(ex.tensor(image)).to_numpy()}
+
+
+def chat() -> dict[str, Callable[[int], Any]]:
+    ex = hg.Executor("webgpu", device="SwiftShader")
     model = GGUF(weights())
     a = architecture(model)
     own = Noting(model, a, ex).weights()
@@ -159,8 +209,7 @@ def here() -> dict[str, list[float]]:
         cache = read(tokens, ex.tensor(np.array([[k]], np.int32)), tree, cache)["cache"]
         ex.synchronize()
 
-    calls = {"digit": lambda _: classify(ex.tensor(image)).to_numpy(), "token": token, "prompt": prompt}
-    return {name: timed(CALLS[name], call) for name, call in calls.items()}
+    return {"token": token, "prompt": prompt}
 
 
 def weights() -> Path:
@@ -172,35 +221,40 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--turns", type=int, default=2)
-    parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--digits", action="store_true")
+    parser.add_argument("--here", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.here:
-        print(json.dumps(here()))
+        print(json.dumps(here(arguments.here.split(","))))
         return
+    names = ("nothing", "digit") if arguments.digits else tuple(CALLS)
     with tempfile.TemporaryDirectory() as folder:
         site = Path(folder)
         with hg.Executor("cpu") as ex:
             drawn.write_page(site / "digits", [tuple(map(ex.tensor, x)) for x in drawn.start()], ex, 0.0)
-        write_page(weights(), site / "chat", CONTEXT, piece=PIECE)
+        if "token" in names:
+            write_page(weights(), site / "chat", CONTEXT, piece=PIECE)
         (site / "index.html").write_text(
-            PAGE % (json.dumps(CALLS), json.dumps(QUESTION), TOKEN, PIECE, TOKEN)
+            PAGE
+            % (json.dumps({name: CALLS[name] for name in names}), json.dumps(QUESTION), TOKEN, PIECE, TOKEN)
         )
         environment = os.environ | {"VK_DRIVER_FILES": SWIFTSHADER, "VK_ICD_FILENAMES": SWIFTSHADER}
-        command = [sys.executable, __file__, "--here"]
+        command = [sys.executable, __file__, "--here", ",".join(names)]
         pages, ours = [], []
         for _ in range(arguments.turns):
             done = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True)
             ours.append(json.loads(done.stdout.splitlines()[-1]))
             pages.append(browsed(site))
-    for name in CALLS:
+    for name in names:
         page, python = (statistics.median(x for turn in turns for x in turn[name]) for turns in (pages, ours))
-        print(f"{name:8} page {page:9.1f} ms, Python {python:9.1f} ms, {page / python:5.2f}")
+        print(f"{name:8} page {page:9.2f} ms, Python {python:9.2f} ms, {page / python:5.2f}")
     for name, folder in (("digit", "digits"), ("token", "chat")):
-        first = statistics.median(page["first"][name] for page in pages)
-        print(f"first {name}: {first / 1000:.1f} s, {pages[0]['loaded'][folder] / 1e6:.2f} MB")
-    print(
-        f"opened: {statistics.median(page['opened'] for page in pages) / 1000:.1f} s; it says {pages[0]['said']!r}"
-    )
+        if name in names:
+            first = statistics.median(page["first"][name] for page in pages)
+            print(f"first {name}: {first / 1000:.1f} s, {pages[0]['loaded'][folder] / 1e6:.2f} MB")
+    if "token" in names:
+        opened = statistics.median(page["opened"] for page in pages)
+        print(f"opened: {opened / 1000:.1f} s; it says {pages[0]['said']!r}")
 
 
 if __name__ == "__main__":

@@ -20,8 +20,8 @@ else:
 
 T = TypeVar("T")
 PRECISIONS = ("highest", "high")  # of products of f32
-# That an adapter may lack, and what its arithmetic may not keep.
-FEATURES = ("float16", "float64", "int64", "subgroups", "immediates", "float_atomics", *CONDUCT)
+# That an adapter may lack (limits: those beyond WebGPU's own), and what its arithmetic may not keep.
+FEATURES = ("float16", "float64", "int64", "subgroups", "immediates", "float_atomics", "limits", *CONDUCT)
 
 
 @frozen

@@ -43,9 +43,20 @@ def _executor(request):
     executor.device.close()
 
 
+def refused(executor, dtype) -> bool:
+    """Whether the device has no such dtype, as some have no f64; then it is refused by name."""
+    if dtype in executor.limits.dtypes:
+        return False
+    with pytest.raises(UnsupportedDType, match=f"has no {dtype.part}"):
+        executor.allocate(4, dtype)
+    return True
+
+
 @pytest.mark.parametrize("dtype", dtypes.ALL, ids=repr)
 @pytest.mark.parametrize("shape", [(3, 5), (7,), (), (0,), (2, 0, 3), (5000,)], ids=str)
 def test_what_goes_in_comes_out(executor, dtype, shape):
+    if refused(executor, dtype):
+        return
     x = sample(dtype, shape)
     buffer = executor.allocate(shape, dtype)
     assert buffer.from_numpy(x) is buffer
@@ -104,6 +115,8 @@ def test_what_does_not_fit_is_refused(executor):
 
 @pytest.mark.parametrize("dtype", dtypes.ALL, ids=repr)
 def test_fill_sets_every_element(executor, dtype):
+    if refused(executor, dtype):
+        return
     buffer = executor.allocate((3, 7), dtype).fill(1)
     np.testing.assert_array_equal(buffer.to_numpy(), np.ones((3, 7), dtype.numpy))
     executor.allocate(0, dtype).fill(1)

@@ -7,6 +7,7 @@ from typing import Any
 
 from hologram.atlas.program import Launchable
 from hologram.backends.cuda import foreign
+from hologram.backends.cuda import told as launches_told
 from hologram.backends.cuda.compiler import Compiler
 from hologram.backends.cuda.context import Context
 from hologram.backends.cuda.graph import sequence
@@ -17,9 +18,10 @@ from hologram.backends.cuda.timeline import EventTimeline
 from hologram.backends.cuda.vendor import Vendor, VendorKernel
 from hologram.compiled import byte_programs
 from hologram.compiled.device import CompilingDevice
+from hologram.foundation.dtypes import f32
 from hologram.machine import hand_written
 from hologram.machine.device import Device, DeviceInfo
-from hologram.machine.kernel import Binding, Kernel, Launch, check_range
+from hologram.machine.kernel import Binding, Call, Kernel, Launch, Places, Prepared, check_range
 from hologram.machine.plan import Tile
 from hologram.machine.timeline import Timeline
 from hologram.opset.tiles.product_library import LIBRARY
@@ -33,6 +35,7 @@ class CudaDevice(CompilingDevice[Kernel]):
     language = "cuda"
     array_interface = "__cuda_array_interface__"
     queue_interface = "__cuda_stream__"
+    told = frozenset({f32})
 
     def __init__(
         self, info: DeviceInfo, context: Context, compiler: Compiler, vendor_library: Any = None
@@ -174,6 +177,18 @@ class CudaDevice(CompilingDevice[Kernel]):
         if isinstance(kernel, Tile) and kernel.stem == LIBRARY.stem:
             return VendorKernel(kernel, self.vendor, self.info.limits, self.compile)
         return CudaKernel(kernel, self.kernel_context)
+
+    def place(self, memory: Memory) -> int:
+        return memory.address
+
+    def prepare(self, calls: Sequence[Call], arguments: Sequence[Any], places: Places) -> Prepared:
+        """See Device: kernels are told addresses. What cannot be told is bound to them, and so are long sequences."""
+        bound = super().prepare
+        made = places.with_room(launches_told.parts, self.context, calls, arguments, places)
+        launches = [bound(part, arguments, places) if isinstance(part, list) else part for part in made]
+        if len(calls) >= launches_told.MANY:
+            return launches_told.InTurn(launches, bound(calls, arguments, places))
+        return launches[0] if len(launches) == 1 else launches_told.InTurn(launches, None)
 
     def sequence(self, launches: Sequence[Launch]) -> Launch:
         """One call for launches in order; see hologram.machine.device.Device."""

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from hologram.atlas.opcodes import ATOMICS, EFFECTS, LOOPS, STRUCTURED, Opcode
 from hologram.atlas.program import Instruction, Program
 from hologram.atlas.ssa import deep, definitions
+from hologram.compiler.scheduling.ahead import ahead
 
 O = Opcode
 _ALIKE = frozenset({O.CONSTANT, O.SCALAR, O.EXTENT})
@@ -82,7 +83,7 @@ class Threads:
         """Whether vectors of threads are better than those of turns.
 
         Where a loop carries values there seldom are vectors of turns. But rows that lie in order and are only added up
-        are read faster one by one than side by side.
+        are read faster one by one than side by side, and so are those of whose turns much can be computed ahead.
         """
         counter, *carried = loop.blocks[0].arguments
         threads, turns = self._rough(loop, None), self._rough(loop, counter)
@@ -91,7 +92,7 @@ class Threads:
         inside = list(deep(loop.blocks[0].instructions))
         accesses = sum(i.opcode in _MEMORY for i in inside)
         computed = sum(len(i.results) == 1 and i.type.is_float for i in inside) - accesses
-        return computed > _MUCH * accesses
+        return computed > _MUCH * accesses and ahead(loop) is None
 
     def _rough(self, loop: Instruction, along: int | None) -> int:
         """Accesses that neighbours make at places that are neither the same nor side by side."""

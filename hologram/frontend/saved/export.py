@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -31,11 +32,11 @@ from hologram.frontend.tree import leaves, mapped, paths
 from hologram.machine.kernel import Binding
 from hologram.machine.layout import Layout
 from hologram.machine.limits import Limits
-from hologram.machine.plan import Plan, Target
+from hologram.machine.plan import Plan, Step, Target
 from hologram.opset.forms.map import copy_plan
 from hologram.runtime.launches.launcher import settled
 
-FORMAT = 2
+FORMAT = 3
 MODULE = Path(__file__).parent / "web"
 PLANS = {"program.json": LIMITS, "software.json": SOFTWARE}  # for GPUs, and for adapters that are software
 
@@ -126,7 +127,16 @@ def _program(
     for place, scratch in zip(arenas.places, plan.scratch, strict=True):
         areas.append(Binding(own + place.arena, place.offset, scratch.size * scratch.dtype.itemsize))
     buffers += map(_bytes, arenas.sizes)
-    steps = [_step(each, texts) for each in _steps(plan, areas, buffers, limits)]
+    once = _once(plan, frozenset(range(len(names), first)), range(len(layouts), len(areas)))
+    for k in sorted(
+        {k for step in once for k in _written(step)}
+    ):  # what is computed once is kept beside the arenas
+        areas[k] = Binding(len(buffers), 0, areas[k].nbytes)
+        buffers.append(_bytes(areas[k].nbytes))
+    begin, steps = (
+        [_step(each, texts) for each in _steps(part, areas, buffers, limits)]
+        for part in (once, [step for step in plan.steps if not any(step is each for each in once)])
+    )
     shown = [_described(n, x, areas[k].memory) for k, (n, x) in enumerate(zip(names, layouts, strict=False))]
     given = [
         _described(name, x.layout, areas[first + place].memory)
@@ -156,7 +166,8 @@ def _program(
         "weights": placed,
         "weightsBytes": len(weights),
         "weightsSha256": hashlib.sha256(weights).hexdigest(),
-        "shaders": sorted({each["shader"] for each in steps}),
+        "shaders": sorted({each["shader"] for each in (*begin, *steps)}),
+        "begin": begin,
         "steps": steps,
         "copies": [(areas[new].memory, areas[old].memory, buffers[areas[old].memory]) for old, new in copied],
     }
@@ -223,9 +234,31 @@ def _results(case: Case) -> list[tuple[str, Traced, int]]:
     return [(name, x, place) for (name, x), place in zip(found, trace.positions, strict=True)]
 
 
-def _steps(plan: Plan, areas: list[Binding], buffers: list[int], limits: Limits) -> Iterator[Exported]:
-    """The dispatches, and copies, in new buffers, of what one may not see twice."""
+def _written(step: Step) -> list[int]:
+    """The operands that a step writes."""
+    accesses = (buffer.access for buffer in step.kernel.buffers)
+    return [k for k, access in zip(step.operands, accesses, strict=True) if access is not Access.READ]
+
+
+def _once(plan: Plan, weights: frozenset[int], scratch: range) -> list[Step]:
+    """The steps that see nothing but weights, and what such steps alone have made of them: the same at each call."""
+    counts = Counter(k for step in plan.steps for k in _written(step))
+    known, found = set(weights), list[Step]()
     for step in plan.steps:
+        made = _written(step)
+        if known.issuperset(set(step.operands) - set(made)) and all(
+            k in scratch and counts[k] == 1 for k in made
+        ):
+            known.update(made)
+            found.append(step)
+    return found
+
+
+def _steps(
+    steps: Sequence[Step], areas: list[Binding], buffers: list[int], limits: Limits
+) -> Iterator[Exported]:
+    """The dispatches, and copies, in new buffers, of what one may not see twice."""
+    for step in steps:
         seen = [areas[k] for k in step.operands]
         for k in seen_twice(step, seen):
             assert step.kernel.buffers[k].access is Access.READ

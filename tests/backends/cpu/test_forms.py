@@ -14,6 +14,7 @@ import hologram as hg
 from hologram.atlas.opcodes import Opcode
 from hologram.backends.cpu.kernel import ProgramKernel
 from hologram.compiler.analysis.ranges import I64, Lanes
+from hologram.compiler.scheduling.ahead import ahead
 from hologram.compiler.scheduling.interior import inside, interior
 from hologram.compiler.scheduling.loops import facts
 from hologram.compiler.scheduling.threads import Threads
@@ -181,7 +182,7 @@ def test_loops_that_differ_or_read_along_memory_stay_within_a_lane() -> None:
     assert not any(map(Threads.of(program).go_together, loops))
 
 
-def test_sums_along_memory_stay_within_a_lane_unless_much_is_computed() -> None:
+def test_sums_along_memory_stay_within_a_lane_and_much_is_computed_ahead() -> None:
     @hg.kernel
     def total(x: hg.Array[hg.f32, 2], out: hg.Array[hg.f32]):
         i, s = hg.index(), 0.0
@@ -204,8 +205,33 @@ def test_sums_along_memory_stay_within_a_lane_unless_much_is_computed() -> None:
             s += x[i, k] * y[k, j]
         out[i, j] = s
 
-    found = [facts(kernel.program(rank)).together for kernel, rank in ((total, 1), (series, 1), (product, 2))]
-    assert found == [False, True, True]
+    programs = [kernel.program(rank) for kernel, rank in ((total, 1), (series, 1), (product, 2))]
+    assert [facts(program).together for program in programs] == [False, False, True]
+    loops = [next(i for i in p.body.walk() if i.opcode is Opcode.LOOP) for p in programs]
+    assert [ahead(loop) is not None for loop in loops] == [False, True, False]
+
+
+@pytest.mark.parametrize("length", [0, 1, 63, 64, 65, 200])
+def test_what_is_computed_ahead_is_folded_in_order(executor: hg.Executor, length: int) -> None:
+    @hg.kernel
+    def largest(x: hg.Array[hg.f32, 2], values: hg.Array[hg.f32], places: hg.Array[hg.i32]):
+        i, best, place = hg.index(), -1.0e30, -1
+        for k in range(1, x.shape[1], 2):
+            y = x[i, k]
+            z = y * (1.0 - y * (0.5 - y * (0.25 - y * (0.125 - y * (0.0625 - y)))))
+            place = hg.where(z > best, k, place)
+            best = hg.where(z > best, z, best)
+        values[i] = best
+        places[i] = place
+
+    loop = next(i for i in largest.program(1).body.walk() if i.opcode is Opcode.LOOP)
+    assert ahead(loop) is not None
+    x = RNG.integers(-8, 8, size=(5, length)).astype(np.float32) / 4  # exact, and with many equal ones
+    values, places = executor.empty(5), executor.empty(5, hg.i32)
+    largest[5](executor.tensor(x), values, places)
+    z = x * (1 - x * (0.5 - x * (0.25 - x * (0.125 - x * (0.0625 - x)))))
+    for row, value, place in zip(z[:, 1::2], values.to_numpy(), places.to_numpy(), strict=True):
+        assert (value, place) == ((row.max(), 1 + 2 * row.argmax()) if row.size else (np.float32(-1e30), -1))
 
 
 @hg.kernel

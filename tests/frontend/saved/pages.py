@@ -52,6 +52,13 @@ await post("done", "");
 </script>"""
 
 
+def swiftshader() -> dict[str, str]:
+    """What the environment needs for Python to have the browser's adapter; nothing where its file is not found."""
+    folders = (Path(str(BROWSER)).resolve().parent, Path("/usr/lib/chromium"))
+    found = next((f for folder in folders if (f := folder / "vk_swiftshader_icd.json").exists()), None)
+    return {} if found is None else {"VK_DRIVER_FILES": str(found), "VK_ICD_FILENAMES": str(found)}
+
+
 class Site:
     """A folder that is served, what pages post to it, and whether one is done."""
 
@@ -76,13 +83,13 @@ class Site:
         )
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
-    def opened(self, profile: Path, page: str = "") -> dict[str, bytes]:
+    def opened(self, profile: Path, page: str = "", timeout_s: float = TIMEOUT_S) -> dict[str, bytes]:
         """What a page posts until it is done."""
         address = f"http://127.0.0.1:{self.server.server_port}/{page}"
         command = [str(BROWSER), *FLAGS, f"--user-data-dir={profile}", address]
         browser = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
-            assert self.done.wait(TIMEOUT_S), f"the page posted {sorted(self.posted)} and no end"
+            assert self.done.wait(timeout_s), f"the page posted {sorted(self.posted)} and no end"
         finally:
             browser.terminate()
             browser.wait()

@@ -15,7 +15,7 @@ import pytest
 
 import hologram as hg
 from hologram.backends import registry
-from hologram.foundation.dtypes import f64
+from hologram.foundation.dtypes import f16
 from hologram.frontend.saved.operations import known
 from hologram.frontend.tree import leaves, mapped
 from hologram.opset.forms.operation import Operation
@@ -267,10 +267,10 @@ def test_a_device_without_a_dtype_refuses_it_by_name(
     executor: hg.Executor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     x = executor.ones((3,))
-    hg.save_program(tmp_path / "f.holo", lambda x: (x.astype("f64") * 2.0).astype("f32"), x)
-    limits = replace(executor.limits, dtypes=executor.limits.dtypes - {f64})
+    hg.save_program(tmp_path / "f.holo", lambda x: (x.astype("f16") * 2.0).astype("f32"), x)
+    limits = replace(executor.limits, dtypes=executor.limits.dtypes - {f16})
     monkeypatch.setattr(executor, "limits", limits)
-    with pytest.raises(hg.UnsupportedDType, match=r"cast: .* has no f64"):
+    with pytest.raises(hg.UnsupportedDType, match=r"cast: .* has no f16"):
         hg.load(tmp_path / "f.holo", device=executor)
 
 

@@ -12,12 +12,25 @@ import numpy as np
 import pytest
 
 import hologram as hg
-from hologram.frontend.saved.export import PLANS
+from hologram.frontend.saved.export import FORMAT, PLANS
 from hologram.frontend.tree import leaves
 from tests.frontend.saved import functions
 from tests.frontend.saved.pages import browsed, needs_browser, with_arguments
 
+
+def weighed(ex: hg.Executor) -> functions.Case:
+    """Much that is made of weights alone, in turns with what is not, and of the results of both."""
+    w = ex.tensor(np.random.default_rng(0).standard_normal((40, 40)).astype(np.float32))
+
+    def function(x: hg.Tensor) -> hg.Tensor:
+        own = hg.softmax(hg.cumsum(w, axis=1), dim=0)
+        return hg.cumsum(x @ own, axis=1) @ hg.sort(own @ own, axis=0)
+
+    return function, (ex.tensor(np.linspace(-1, 1, 80, dtype=np.float32).reshape(2, 40)),)
+
+
 CASES = (
+    weighed,
     functions.perceptron,
     functions.packed,
     functions.written,
@@ -68,7 +81,7 @@ def test_pages_compute_what_functions_do(ex: hg.Executor, tmp_path: Path) -> Non
     bad = {
         "short": "bytes are needed, got",
         "changed": "its checksum is another",
-        "later": "format 2 is needed, got 3",
+        "later": f"format {FORMAT} is needed, got {FORMAT + 1}",
     }
     for name in bad:
         shutil.copytree(site / "perceptron", site / name)
@@ -76,7 +89,7 @@ def test_pages_compute_what_functions_do(ex: hg.Executor, tmp_path: Path) -> Non
     (site / "short" / "weights.bin").write_bytes(weights[:-5])
     (site / "changed" / "weights.bin").write_bytes(bytes([weights[0] ^ 1]) + weights[1:])
     for plan in PLANS:
-        (site / "later" / plan).write_text(json.dumps(programs["perceptron"] | {"format": 3}))
+        (site / "later" / plan).write_text(json.dumps(programs["perceptron"] | {"format": FORMAT + 1}))
     posted = browsed(site, [*programs, *bad, "missing"], tmp_path / "profile")
     for name, program in programs.items():
         assert f"{name}/error" not in posted, posted[f"{name}/error"]
@@ -162,6 +175,28 @@ def test_no_dispatch_sees_more_than_a_browser_binds(ex: hg.Executor, tmp_path: P
         program = json.loads((tmp_path / "m" / plan).read_text())
         assert max(len(step["bindings"]) for step in program["steps"]) <= 8
         assert not program["copies"]
+
+
+def test_what_is_made_of_weights_alone_is_computed_once(ex: hg.Executor, tmp_path: Path) -> None:
+    function, args = weighed(ex)
+    hg.export_web(tmp_path / "m", function, *args)
+    for plan in PLANS:
+        program = json.loads((tmp_path / "m" / plan).read_text())
+        begin, steps = program["begin"], program["steps"]
+        assert len(begin) > 2
+        written = {
+            binding[0]
+            for step in begin
+            for binding, writable in zip(step["bindings"], step["writable"], strict=True)
+            if writable
+        }
+        read, given = (
+            {binding[0] for step in steps for binding in step["bindings"]},
+            {each["buffer"] for each in program["inputs"]},
+        )
+        assert written & read
+        assert not any(binding[0] in given for step in begin for binding in step["bindings"])
+        assert given <= read
 
 
 def test_what_no_page_runs_is_refused(ex: hg.Executor, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from hologram.backends.cpu.llvm.writer import (
     register_type,
     to_memory,
 )
+from hologram.compiler.scheduling.ahead import Ahead, ahead
 from hologram.compiler.source.body import Body
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType
@@ -23,6 +24,7 @@ from hologram.foundation.frozen import frozen
 
 O = Opcode
 _AT_ONCE = 512  # bytes of an array that one store fills
+_TURNS = 64  # that are computed ahead
 
 
 def zero_fill(w: Writer, memory: str, array: SharedArray | LocalArray, copies: int = 1) -> None:
@@ -262,7 +264,10 @@ class Lane(Body):
         self.values |= dict(zip(i.results, phis[1:], strict=True))
 
     def loop_(self, i: Instruction, start: str, stop: str, step: str, *first: str) -> None:
-        block = i.blocks[0]
+        block, parts = i.blocks[0], ahead(i)
+        if parts is not None:
+            self._ahead(i, parts, (start, stop, step), first)
+            return
         counter = block.argument_types[0]
 
         def body(number: str, carried: list[str]) -> list[str]:
@@ -278,4 +283,50 @@ class Lane(Body):
             less="slt" if counter.is_signed else "ult",
             flags=" nsw" if counter == dtypes.index else "",
         )  # fmt: skip
+        self.values |= dict(zip(i.results, results, strict=True))
+
+    def _ahead(
+        self, i: Instruction, parts: Ahead, bounds: tuple[str, str, str], first: Sequence[str]
+    ) -> None:
+        """A loop some turns at a time: the first part of them all, as vectors, and then the rest of each."""
+        w, block, (start, stop, step) = self.w, i.blocks[0], bounds
+        arrays = {k.result: w.alloca(register_type(k.type), _TURNS) for k in parts.kept}
+        distance = w(f"add nsw i64 {w(f'sub nsw i64 {stop}, {start}')}, {w(f'sub nsw i64 {step}, 1')}")
+        turns = w(f"sdiv i64 {distance}, {step}")
+
+        def some(begin: str, carried: list[str]) -> list[str]:
+            count = w.intrinsic(
+                "llvm.smin.i64", "i64", ("i64", w(f"sub nsw i64 {turns}, {begin}")), ("i64", str(_TURNS))
+            )
+
+            def scope(turn: str) -> Lane:
+                made = self.inner()
+                number = w(f"mul nsw i64 {w(f'add nsw i64 {begin}, {turn}')}, {step}")
+                made.values[block.arguments[0]] = w(f"add nsw i64 {start}, {number}")
+                return made
+
+            def place(k: Instruction, turn: str) -> str:
+                t = register_type(k.type)
+                return f"ptr {w.element(arrays[k.result], t, turn)}, align {k.type.computed.itemsize}"
+
+            def early(turn: str, _: list[str]) -> list[str]:
+                made = scope(turn)
+                made.instructions(parts.first)
+                for k in parts.kept:
+                    w.do(f"store {register_type(k.type)} {made.values[k.result]}, {place(k, turn)}")
+                return []
+
+            def late(turn: str, carried: list[str]) -> list[str]:
+                made = scope(turn)
+                made.values |= dict(zip(block.arguments[1:], carried, strict=True))
+                for k in parts.kept:
+                    made.values[k.result] = w(f"load {register_type(k.type)}, {place(k, turn)}")
+                made.instructions(parts.rest)
+                return [made.values[v] for v in block.yields]
+
+            w.loop("0", count, "1", [], early, lanes=True)
+            return w.loop("0", count, "1", list(zip(types, carried, strict=True)), late)
+
+        types = [register_type(t) for t in block.argument_types[1:]]
+        results = w.loop("0", turns, str(_TURNS), list(zip(types, first, strict=True)), some)
         self.values |= dict(zip(i.results, results, strict=True))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from hologram.atlas.opcodes import LOOPS
 from hologram.atlas.program import Program
 from hologram.backends.cpu.llvm.arguments import open_frame
 from hologram.backends.cpu.llvm.lane import Lane, Locals
@@ -19,6 +20,8 @@ from hologram.compiler.scheduling.loops import Variant
 from hologram.compiler.scheduling.threads import Threads
 
 SIDE_BY_SIDE = 32  # lanes: those that have ended wait for the last one
+FEW_SIDE_BY_SIDE = 16  # where loops carry so much that more of it would not stay in registers
+_MUCH = 16  # values
 
 
 @dataclass
@@ -42,22 +45,24 @@ def together_body(w: Writer, program: Program, variant: Variant) -> None:
     pieces = cut(program.body.instructions, Threads.of(program))
     kept = crossing(pieces)
     again = anywhere(program, variant.order[-1])
-    local = {a.name: w.alloca(memory_type(a.dtype), a.size * SIDE_BY_SIDE) for a in program.local}
+    carried = max((len(i.results) for i in program.body.walk() if i.opcode in LOOPS), default=0)
+    size = FEW_SIDE_BY_SIDE if carried > _MUCH else SIDE_BY_SIDE
+    local = {a.name: w.alloca(memory_type(a.dtype), a.size * size) for a in program.local}
     axis, arrays = variant.order[-1], dict[int, str]()
 
     def run(outer: dict[int, str], start: str, stop: str) -> None:
-        def some(first: str, _: list[str], count: str = str(SIDE_BY_SIDE)) -> list[str]:
+        def some(first: str, _: list[str], count: str = str(size)) -> list[str]:
             group = _Neighbours(
-                w, frame, "0", first, count, SIDE_BY_SIDE, again, kept, arrays,
+                w, frame, "0", first, count, size, again, kept, arrays,
                 locals=local, outer=outer, axis=axis,
             )  # fmt: skip
             group.begin()
             group.run(pieces)
             return []
 
-        rest = w(f"srem i64 {w(f'sub nsw i64 {stop}, {start}')}, {SIDE_BY_SIDE}")
+        rest = w(f"srem i64 {w(f'sub nsw i64 {stop}, {start}')}, {size}")
         whole = w(f"sub nsw i64 {stop}, {rest}")
-        w.loop(start, whole, str(SIDE_BY_SIDE), [], some)
-        w.loop(whole, stop, str(SIDE_BY_SIDE), [], lambda first, now: some(first, now, rest))
+        w.loop(start, whole, str(size), [], some)
+        w.loop(whole, stop, str(size), [], lambda first, now: some(first, now, rest))
 
     runs(w, frame, variant.order, "%begin", "%end", run)

@@ -18,7 +18,7 @@ from functools import cache, partial
 from typing import Any
 
 from hologram.backends.webgpu.native.declared import Declared
-from hologram.backends.webgpu.native.granted import granted
+from hologram.backends.webgpu.native.granted import granted, own
 from hologram.foundation import forks
 from hologram.foundation.config import config
 from hologram.foundation.errors import BackendUnavailable
@@ -175,7 +175,7 @@ class Library:
             features=frozenset(
                 f.partition("_")[2] for f in FEATURES if lib.wgpuAdapterHasFeature(handle, getattr(lib, f))
             ).difference(*(_WITHOUT.get(word, ()) for word in config.without)),
-            limits=_numbers(limits),
+            limits=own(_numbers(limits)) if "limits" in config.without else _numbers(limits),
         )
         lib.wgpuAdapterInfoFreeMembers(info[0])
         return adapter

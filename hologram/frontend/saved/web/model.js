@@ -1,6 +1,7 @@
 // A function that hologram exported, run by WebGPU: `const model = await load("folder/"); await model.run({x})`.
 
-const FORMAT = 2;
+const FORMAT = 3;
+const ASKING_MS = 5;
 
 /** Loads the folder at a URL; `progress(loaded, total)` hears of the weights' bytes. Throws an Error that says why not.
  *  `state` is what arguments of that name begin with: arrays by name, or a model whose memory they share. */
@@ -94,8 +95,8 @@ export class Model {
       return layouts.get(key);
     };
     const pipelines = new Map();
-    model.steps = await Promise.all(
-      program.steps.map(async (step) => {
+    const prepared = (steps) => Promise.all(
+      steps.map(async (step) => {
         const layout = layoutOf(step);
         const key = `${step.shader} ${step.writable}`;
         if (!pipelines.has(key)) {
@@ -123,6 +124,11 @@ export class Model {
         return { pipeline: await pipelines.get(key), group, groups: step.groups };
       }),
     );
+    const begin = await prepared(program.begin); // what is made of weights alone, once
+    model.steps = await prepared(program.steps);
+    const encoder = device.createCommandEncoder();
+    encode(encoder, begin);
+    device.queue.submit([encoder.finish()]);
     model.readers = program.outputs.map(({ bytes }) =>
       device.createBuffer({ size: padded(bytes), usage: MAP_READ | COPY_DST }),
     );
@@ -178,13 +184,7 @@ export class Model {
     const { device } = this;
     for (const input of this.inputs) this.#write(input, given[input.name]);
     const encoder = device.createCommandEncoder();
-    const pass = encoder.beginComputePass();
-    for (const { pipeline, group, groups } of this.steps) {
-      pass.setPipeline(pipeline);
-      pass.setBindGroup(0, group);
-      pass.dispatchWorkgroups(...groups);
-    }
-    pass.end();
+    encode(encoder, this.steps);
     for (const [from, to, bytes] of this.copies) {
       encoder.copyBufferToBuffer(this.buffers[from], 0, this.buffers[to], 0, bytes);
     }
@@ -192,15 +192,39 @@ export class Model {
       encoder.copyBufferToBuffer(this.buffers[buffer], 0, this.readers[k], 0, padded(bytes));
     });
     device.queue.submit([encoder.finish()]);
+    await this.#mapped();
     const results = {};
-    for (const [k, { name, dtype, bytes }] of this.outputs.entries()) {
-      const reader = this.readers[k];
-      await reader.mapAsync(GPUMapMode.READ);
-      results[name] = new ARRAYS[dtype](reader.getMappedRange().slice(0, bytes));
-      reader.unmap();
-    }
+    this.outputs.forEach(({ name, dtype, bytes }, k) => {
+      results[name] = new ARRAYS[dtype](this.readers[k].getMappedRange().slice(0, bytes));
+      this.readers[k].unmap();
+    });
     return results;
   }
+
+  /** Waits for the results. Chromium looks every 2 ms whether work is done, and whenever it is asked something: a short
+   *  step asks for its errors, again and again. */
+  async #mapped() {
+    let waiting = true;
+    const mapped = Promise.all(this.readers.map((reader) => reader.mapAsync(GPUMapMode.READ)));
+    const over = mapped.catch(() => {}).then(() => (waiting = false));
+    const until = performance.now() + ASKING_MS;
+    while (waiting && performance.now() < until) {
+      this.device.pushErrorScope("validation");
+      await Promise.race([over, this.device.popErrorScope().catch(() => {})]);
+    }
+    await mapped;
+  }
+}
+
+/** Steps as one compute pass. */
+function encode(encoder, steps) {
+  const pass = encoder.beginComputePass();
+  for (const { pipeline, group, groups } of steps) {
+    pass.setPipeline(pipeline);
+    pass.setBindGroup(0, group);
+    pass.dispatchWorkgroups(...groups);
+  }
+  pass.end();
 }
 
 const padded = (bytes) => Math.max(16, Math.ceil(bytes / 16) * 16);

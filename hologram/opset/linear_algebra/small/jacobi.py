@@ -72,7 +72,10 @@ def turned(x: Own, row: Value, i: Value, j: Value, cosine: Value, sine: Value) -
 
 
 def ranked(keys: Own, order: Own, descending: bool) -> None:
-    """Fills a list with which key is where in order; equal ones stay as they were."""
+    """Fills a list with which key is where in order; equal ones stay as they were.
+
+    The list may be of floats, beside the keys: a buffer less.
+    """
     b, n = keys.b, keys.rows
 
     def place(k: Value) -> None:
@@ -84,7 +87,7 @@ def ranked(keys: Own, order: Own, descending: bool) -> None:
             return (select(ahead | ((theirs == key) & (other < k)), rank + 1, rank),)
 
         (rank,) = b.loop(0, n, before, first=(b.constant(0, i32),))
-        order.put(k.to(i32), rank.to(k.dtype))
+        order.put(k.to(order.dtype), rank.to(k.dtype))
 
     b.loop(0, n, place)
 
@@ -102,7 +105,7 @@ def _eigen(dtype: DType, upper: bool, vectors: bool) -> Built:
     known, keys, order = (
         desk.own(dtype, n, n),
         desk.own(dtype.part, n),
-        desk.own(i32, n),
+        desk.own(dtype.part, n),
     )
     turns = desk.own(dtype, n, n) if vectors else None
 

@@ -48,7 +48,7 @@ class _Rotated:
         self.desk, self.dtype, self.rows, self.columns = desk, dtype, n if wide else m, m if wide else n
         self.known = known = desk.own(dtype, self.rows, self.columns)
         self.keys = desk.own(dtype.part, self.columns)
-        self.order = desk.own(i32, self.columns)
+        self.order = desk.own(dtype.part, self.columns)
         self.turns = turns = desk.own(dtype, self.columns, self.columns) if vectors else None
         self.factor, peak, self.bad = brought(
             given, known, (lambda i, j: conjugate(given.at(j, i))) if wide else given.at

@@ -10,7 +10,7 @@ import pytest
 from hologram.backends import webgpu
 from hologram.backends.webgpu import device as opening
 from hologram.backends.webgpu.native import library as native
-from hologram.backends.webgpu.native.granted import granted
+from hologram.backends.webgpu.native.granted import granted, own
 from hologram.backends.webgpu.native.probing import adapters
 from hologram.foundation import dtypes
 from hologram.foundation.errors import BackendUnavailable
@@ -91,6 +91,21 @@ def test_an_adapter_that_gives_nothing_says_why(offered, monkeypatch):
     monkeypatch.setattr(native.LogicalDevice, "_requested", refuse)
     with pytest.raises(BackendUnavailable, match="refused with 0 features and 0 limits"):
         webgpu.open_device(0)
+
+
+def test_webgpu_s_own_limits_are_the_least(index):
+    """HOLOGRAM_WITHOUT=limits takes an adapter for one that has no more; a device is opened with them."""
+    adapter = adapters()[index]
+    fewer = own(adapter.limits)
+    assert fewer.keys() == adapter.limits.keys()
+    assert fewer["maxStorageBuffersPerShaderStage"] == 8
+    assert fewer["minStorageBufferOffsetAlignment"] >= adapter.limits["minStorageBufferOffsetAlignment"]
+    assert own({**adapter.limits, "maxBindGroups": 2})["maxBindGroups"] == 2
+    device = native.LogicalDevice(native.library(), replace(adapter, limits=fewer))
+    found = device.library.ffi.new("WGPULimits *")
+    device.library.lib.wgpuDeviceGetLimits(device.handle, found)
+    device.close()
+    assert (found.maxStorageBuffersPerShaderStage, found.maxComputeWorkgroupStorageSize) == (8, 16 << 10)
 
 
 def test_what_is_refused_only_together():
