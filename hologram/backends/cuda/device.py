@@ -7,7 +7,6 @@ from typing import Any
 
 from hologram.atlas.program import Launchable
 from hologram.backends.cuda import foreign
-from hologram.backends.cuda import told as launches_told
 from hologram.backends.cuda.compiler import Compiler
 from hologram.backends.cuda.context import Context
 from hologram.backends.cuda.graph import sequence
@@ -15,9 +14,11 @@ from hologram.backends.cuda.kernel import CudaKernel, KernelContext, launcher
 from hologram.backends.cuda.memory import WORD, Memory, Transfers
 from hologram.backends.cuda.staging import FETCHED_BYTES
 from hologram.backends.cuda.timeline import EventTimeline
+from hologram.backends.cuda.told import Told, slots_of
 from hologram.backends.cuda.vendor import Vendor, VendorKernel
 from hologram.compiled import byte_programs
 from hologram.compiled.device import CompilingDevice
+from hologram.compiled.told import prepared
 from hologram.foundation.dtypes import f32
 from hologram.machine import hand_written
 from hologram.machine.device import Device, DeviceInfo
@@ -183,12 +184,14 @@ class CudaDevice(CompilingDevice[Kernel]):
 
     def prepare(self, calls: Sequence[Call], arguments: Sequence[Any], places: Places) -> Prepared:
         """See Device: kernels are told addresses. What cannot be told is bound to them, and so are long sequences."""
-        bound = super().prepare
-        made = places.with_room(launches_told.parts, self.context, calls, arguments, places)
-        launches = [bound(part, arguments, places) if isinstance(part, list) else part for part in made]
-        if len(calls) >= launches_told.MANY:
-            return launches_told.InTurn(launches, bound(calls, arguments, places))
-        return launches[0] if len(launches) == 1 else launches_told.InTurn(launches, None)
+        bind = super().prepare
+        return places.with_room(
+            prepared,
+            calls,
+            lambda call: slots_of(call, arguments, places),
+            lambda slots: Told(self.context, slots),
+            lambda some: bind(some, arguments, places),
+        )
 
     def sequence(self, launches: Sequence[Launch]) -> Launch:
         """One call for launches in order; see hologram.machine.device.Device."""

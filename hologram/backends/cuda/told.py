@@ -1,12 +1,10 @@
 """Launches that are told at the call where their operands lie: parameters, but for addresses and a few numbers.
 
-The driver copies a launch's parameters while it is asked for it, so one block of them serves all calls. Launches that
-come again and again on the same memory are graphs (graph.py).
+The driver copies a launch's parameters while it is asked for it, so one block of them serves all calls.
 """
 
 from __future__ import annotations
 
-import itertools
 import struct
 import threading
 from collections.abc import Sequence
@@ -16,16 +14,13 @@ from hologram.atlas import arithmetic
 from hologram.backends.cuda import tensor_maps
 from hologram.backends.cuda.context import Context
 from hologram.backends.cuda.kernel import POINTER_BYTES, Arguments, Block, CudaKernel
-from hologram.compiler.dialect import words
+from hologram.compiled import told
 from hologram.foundation.bounded_caches import FIFOCache
 from hologram.foundation.dtypes import f32
 from hologram.foundation.frozen import frozen
-from hologram.machine.kernel import Binding, Call, Places, Prepared
-from hologram.machine.plan import Given, TensorMap
+from hologram.machine.kernel import Call, Places
+from hologram.machine.plan import TensorMap
 
-OFTEN = 3  # calls on the same memory, from which on launches are bound to it
-MANY = 4  # launches in order, from which on that is worth it
-MAX_MET = 256  # sets of memory whose calls are counted
 MAX_MAPS = 64  # maps of tensors that are kept, of a parameter
 
 
@@ -53,39 +48,18 @@ class Slot:
     owners: tuple[Any, ...]
 
 
-def parts(
-    context: Context, calls: Sequence[Call], arguments: Sequence[Any], places: Places
-) -> list[Told | list[Call]]:
-    """Calls in order: those that can be told as one launch, and between them those that cannot."""
-    found: list[Told | list[Call]] = []
-    both = [(call, slots_of(call, arguments, places)) for call in calls]
-    for told, group in itertools.groupby(both, lambda pair: pair[1] is not None):
-        members = list(group)
-        if told:
-            found.append(Told(context, [slot for _, slots in members for slot in slots or ()]))
-        else:
-            found.append([call for call, _ in members])
-    return found
-
-
 def slots_of(call: Call, arguments: Sequence[Any], places: Places) -> tuple[Slot, ...] | None:
     """The launch of a call on memory like this, none for one over nothing; None where it cannot be told."""
     kernel: Any = call.kernel
     if not isinstance(kernel, CudaKernel):
         return None
-    given = [Binding(*places.find(place), nbytes) for place, nbytes in call.spans(arguments)]
-    checked = kernel.checked(given, call.scalars, call.grid)
-    if checked is None:
+    found = told.lie(call, kernel, arguments, places)
+    if found is None:
         return ()
-    bindings, scalars = checked
-    form = kernel.form(scalars, call.grid, kernel.kernel.lengths(b.nbytes for b in bindings))
+    scalars, lie = found.scalars, found.areas
+    form = kernel.form(scalars, call.grid, kernel.kernel.lengths(b.nbytes for b in found.bindings))
     if form is None:
         return ()
-    # A binding may begin behind its area, for what lies too far behind that.
-    lie = [
-        (area.argument, area.first + bound.offset - binding.offset)
-        for area, bound, binding in zip(call.areas, bindings, given, strict=True)
-    ]
     tile, epilogue = kernel.kernel, [lie[k] for k in kernel.kernel.read_by_epilogue]
     count = len(lie) - len(epilogue)
     maps: dict[int, TensorMap] = {kernel.place_of(m): m for m in tile.maps}
@@ -96,7 +70,7 @@ def slots_of(call: Call, arguments: Sequence[Any], places: Places) -> tuple[Slot
     )
     ends = [(block.places[k], lie[k]) for k in range(count) if k not in maps]
     ends += [(block.places[-1] + POINTER_BYTES * k, where) for k, where in enumerate(epilogue)]
-    numbers = _numbers(form.code.source, scalars, len(call.grid), block.places[count])
+    numbers = told.numbers(form.code.source, scalars, len(call.grid), block.places[count])
     if numbers is None:
         return None
     content = memoryview(block.memory).cast("B")
@@ -113,21 +87,6 @@ def slots_of(call: Call, arguments: Sequence[Any], places: Places) -> tuple[Slot
         (form.code, block),
     )
     return (slot,)
-
-
-def _numbers(
-    source: Any, scalars: Sequence[Any], axes: int, begin: int
-) -> tuple[tuple[int, int], ...] | None:
-    """Where in the block numbers stand that a call is told; None for one that is not f32."""
-    found: list[tuple[int, int]] = []
-    for k, x in enumerate(scalars):
-        if type(x) is not Given:
-            continue
-        if source.parameters[axes + k].dtype is not f32:
-            return None
-        before = source.parameters[: axes + k]
-        found.append((begin + 4 * sum(words(p.dtype, source.index_bits) for p in before), x.argument))
-    return tuple(found)
 
 
 class Told:
@@ -161,23 +120,3 @@ class Told:
     @staticmethod
     def _map(one: Mapped, place: int) -> bytes:
         return one.made.keep(place, one.encode(place + one.first))
-
-
-class InTurn:
-    """Launches in order, told what they are given; where they come often on the same memory, those bound to it."""
-
-    def __init__(self, launches: Sequence[Prepared], bound: Prepared | None) -> None:
-        self._launches = tuple(launches)
-        self._bound = bound
-        self._met: FIFOCache[tuple[Any, ...], int] = FIFOCache(MAX_MET)
-
-    def __call__(self, arguments: list[Any]) -> None:
-        if self._bound is not None:
-            key = tuple(arguments)
-            calls = self._met.get(key) or 0
-            if calls >= OFTEN:
-                self._bound(arguments)
-                return
-            self._met.keep(key, calls + 1)
-        for launch in self._launches:
-            launch(arguments)

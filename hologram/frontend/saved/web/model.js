@@ -1,7 +1,8 @@
 // A function that hologram exported, run by WebGPU: `const model = await load("folder/"); await model.run({x})`.
 
 const FORMAT = 3;
-const ASKING_MS = 5;
+const ASKING_MS = 3; // for results
+const RESTING = 15; // calls at most that ask nothing, after some where asking was not enough
 
 /** Loads the folder at a URL; `progress(loaded, total)` hears of the weights' bytes. Throws an Error that says why not.
  *  `state` is what arguments of that name begin with: arrays by name, or a model whose memory they share. */
@@ -133,6 +134,7 @@ export class Model {
       device.createBuffer({ size: padded(bytes), usage: MAP_READ | COPY_DST }),
     );
     model.last = Promise.resolve();
+    model.resting = model.rested = 0;
     return model;
   }
 
@@ -202,19 +204,24 @@ export class Model {
   }
 
   /** Waits for the results. Chromium looks every 2 ms whether work is done, and whenever it is asked something: a short
-   *  step asks for its errors, again and again. */
+   *  step asks for its errors, again and again. Longer ones, or cores that others keep busy, gain nothing by that. */
   async #mapped() {
     let waiting = true;
     const mapped = Promise.all(this.readers.map((reader) => reader.mapAsync(GPUMapMode.READ)));
     const over = mapped.catch(() => {}).then(() => (waiting = false));
-    const until = performance.now() + ASKING_MS;
+    const until = this.resting ? 0 : performance.now() + ASKING_MS;
     while (waiting && performance.now() < until) {
       this.device.pushErrorScope("validation");
-      await Promise.race([over, this.device.popErrorScope().catch(() => {})]);
+      await Promise.race([over, this.device.popErrorScope().catch(() => {}).then(later)]);
     }
+    if (this.resting) this.resting--;
+    else this.resting = this.rested = waiting ? Math.min(2 * this.rested + 1, RESTING) : 0;
     await mapped;
   }
 }
+
+/** After what the page has to do meanwhile. */
+const later = () => new Promise((resolve) => setTimeout(resolve));
 
 /** Steps as one compute pass. */
 function encode(encoder, steps) {
