@@ -49,7 +49,7 @@ def repeated(
 
 def drafted(calls: Sequence[Call], arguments: Sequence[Any], host: Host | None) -> Draft | None:
     """As `prepared`, as a draft; None where not all is compiled code."""
-    parts = _parts(calls, arguments, host)
+    parts: list[Any] = [_part(c, arguments, host, False) for c in calls]  # a trace of sizes is one thread's
     if host is None or any(type(part) is not list for part in parts):
         return None
     pieces = [piece for part in parts for piece in part]

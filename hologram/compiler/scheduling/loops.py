@@ -253,7 +253,8 @@ def schedule(
         if known.together and order and grid[order[-1]] >= _TOGETHER:
             return Schedule(Variant("together", order, (), constants, guarded), (lanes,), (size,))
         form = "stream" if streams(known.streamed, accesses, extents, guarded) else "map"
-        strips = strips_of(order, accesses, grid, [p for *_, p in extents]) if form == "map" else 0
+        buffers = [p for *_, p in extents]
+        strips = strips_of(order, accesses, grid, buffers, known.element_ns) if form == "map" else 0
         return Schedule(Variant(form, order, (), constants, guarded, strips=strips), (lanes,), (size,))
     apart = not _overlaps(known.loads_uniformly, known.writes_along, extents)
     early = known.early and not _overlaps(known.loads, known.writes_along, extents)

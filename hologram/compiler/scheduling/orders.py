@@ -12,6 +12,8 @@ VECTOR_BYTES = 64  # of the widest vectors, to which streamed results are aligne
 # Lines that a row goes across, and elements, from which on it goes by strips; what lies a page apart has one place in
 # the first cache.
 _ACROSS, _STRIPPED, _PAGE = 128, 1 << 15, 4096
+# What costs more an element begins a run later: it goes by strips from four times as many elements on.
+_LIGHT_NS = 0.2
 
 
 def innermost(axes: Sequence[int], accesses: Sequence[Reference], grid: Sequence[int]) -> tuple[int, ...]:
@@ -43,13 +45,15 @@ def strips_of(
     accesses: Sequence[Reference],
     grid: Sequence[int],
     buffers: Sequence[BufferParameter],
+    element_ns: float,
 ) -> int:
     """Elements of the innermost axis that fill a line of memory, where rows go across lines; 0 where they need not.
 
     A row that goes across many lines, or across lines that have one place in the cache, wants them again in the next
     row, when they have left it.
     """
-    if len(order) < 2 or math.prod(grid) < _STRIPPED:
+    least = _STRIPPED if element_ns < _LIGHT_NS else 4 * _STRIPPED
+    if len(order) < 2 or math.prod(grid) < least:
         return 0
     *_, before, last = order
     sizes = {p.name: p.dtype.itemsize for p in buffers}
