@@ -24,10 +24,20 @@ def has_sizes(graph: torch.fx.GraphModule) -> bool:
 
 
 def draws(graph: torch.fx.GraphModule) -> bool:
-    """Whether a graph draws random numbers."""
-    tag = torch.Tag.nondeterministic_seeded
-    drawn = (n.args[0] if n.target is SAVING else n.target for n in graph.graph.nodes)
-    return any(isinstance(target, OpOverload) and tag in target.tags for target in drawn)
+    """Whether a graph draws random numbers; attention does so where it drops weights."""
+    return any(map(_draws, graph.graph.nodes))
+
+
+def _draws(node: torch.fx.Node) -> bool:
+    target = node.args[0] if node.target is SAVING else node.target
+    if not isinstance(target, OpOverload) or torch.Tag.nondeterministic_seeded not in target.tags:
+        return False
+    places = {argument.name: k for k, argument in enumerate(target._schema.arguments)}
+    if node.target is SAVING or "dropout_p" not in places:
+        return True
+    at = places["dropout_p"]
+    default = target._schema.arguments[at].default_value
+    return (node.args[at] if at < len(node.args) else node.kwargs.get("dropout_p", default)) != 0
 
 
 def on_host(graph: torch.fx.GraphModule) -> tuple[bool, ...]:

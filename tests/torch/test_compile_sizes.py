@@ -55,6 +55,31 @@ def test_training_of_changing_lengths(made: list[CompiledGraph]) -> None:
     assert len(made) == len(set(map(id, made))) == 2  # the first length, forward and backward
 
 
+class Attentive(nn.Module):
+    """A layer with attention that drops no weights, though PyTorch counts it among what draws random numbers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inward, self.outward = nn.Linear(8, 24), nn.Linear(8, 8)
+
+    def forward(self, x: Any) -> Any:
+        q, k, v = (t.unflatten(-1, (2, 4)).transpose(1, 2) for t in self.inward(x).split(8, -1))
+        found = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.outward(found.transpose(1, 2).flatten(2))
+
+
+def test_attention_of_changing_lengths(made: list[CompiledGraph]) -> None:
+    torch.manual_seed(0)
+    host = Attentive()
+    device = copy.deepcopy(host).to("hologram")
+    compiled = torch.compile(device, dynamic=True, fullgraph=True)
+    for n in (11, 9, 10, 13, 9):
+        x = torch.randn(2, n, 8)
+        for found, wanted in zip(_step(compiled, x.to("hologram")), _step(host, x), strict=True):
+            torch.testing.assert_close(found, wanted, atol=1e-5, rtol=1e-4)
+    assert len(made) == len(set(map(id, made))) == 2
+
+
 def test_what_comes_again_is_compiled(made: list[CompiledGraph]) -> None:
     run = torch.compile(lambda x: (x @ x.t()).softmax(-1).sum(0), dynamic=True)
     few, more = torch.randn(5, 4), torch.randn(7, 4)
@@ -68,10 +93,15 @@ def test_random_numbers_and_results_on_the_host_are_compiled_at_once(made: list[
     run = torch.compile(lambda x: nn.functional.dropout(x, 0.5), dynamic=True)
     for n in (30, 40):
         assert set(run(torch.ones(n, device="hologram")).cpu().tolist()) == {0.0, 2.0}
+    attend = nn.functional.scaled_dot_product_attention
+    some = torch.compile(lambda x: attend(x, x, x, dropout_p=0.5), dynamic=True)
+    for n in (30, 40):
+        some(torch.ones(1, n, 4, device="hologram"))
+    assert len(made) == 4
     here = torch.compile(lambda x: x * 2, backend="hologram", dynamic=True)
     for n in (30, 40):
         assert here(torch.ones(n)).tolist() == [2.0] * n
-    assert len(made) == 4
+    assert len(made) == 6
 
 
 def test_where_many_sizes_come_again_some_are_not_compiled(
