@@ -18,9 +18,10 @@ from hologram.foundation.errors import (
     LinAlgError as LinAlgError, CompileError as CompileError, ProgramError as ProgramError,
     KernelError as KernelError, AssertionFailed as AssertionFailed, BoundsError as BoundsError, DivisionByZero as DivisionByZero, TraceError as TraceError,
     GradientError as GradientError, BufferFreed as BufferFreed, InteropError as InteropError,
-    ConfigError as ConfigError, FormatError as FormatError,
+    ConfigError as ConfigError, FormatError as FormatError, DistributedError as DistributedError,
+    WorkerLost as WorkerLost,
 )
-from hologram.frontend import fft as fft, linalg as linalg, ops as ops, random as random
+from hologram.frontend import distributed as distributed, fft as fft, linalg as linalg, ops as ops, random as random
 from hologram.frontend import selection
 from hologram.frontend.array_api.creation import (
     asarray as asarray, empty as empty, empty_like as empty_like, from_dlpack as from_dlpack, full as full,

@@ -76,9 +76,7 @@ if torch.distributed.is_available() and torch.distributed.is_gloo_available():
     _open = later("hologram_torch.distributed", "opened")
     _backends: Any = torch.distributed.Backend
     _backends.register_backend(NAME, _open, devices=["cpu", NAME])
-    _backends.default_device_backend_map[NAME] = (
-        "gloo"  # where none is named, PyTorch looks for one of its own
-    )
+    _backends.default_device_backend_map[NAME] = NAME  # also where none is named
     _backends.backend_capability["gloo"] = AlsoOurs(_backends.backend_capability["gloo"])
 libraries.settle()
 compiler.settle()

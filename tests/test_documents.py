@@ -54,6 +54,53 @@ def test_the_guide_for_numpys_users_runs_as_printed(capsys: pytest.CaptureFixtur
     assert len(expected) == 5
 
 
+def _newcomers_rows() -> list[tuple[str, str]]:
+    """The rows of the tables of docs/coming-from.md: there, here."""
+    text = (ROOT / "docs/coming-from.md").read_text()
+    rows = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| ")]
+    assert {len(row) for row in rows} == {2}
+    return [(there, here) for there, here in rows if there != "there"]
+
+
+@pytest.mark.parametrize(("there", "here"), _newcomers_rows())
+def test_what_newcomers_are_told_to_write_runs(there: str, here: str) -> None:
+    """Code of the right column runs; where that says that names are the same, those of the left one are here."""
+    codes = re.findall(r"`((?:(?:hg|ex|x|np|einops|hologram_torch)[.\[]|import )[^`]+)`", here)
+    array, vector = np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32), np.ones(3, np.float32)
+    with hg.Executor("cpu") as ex, hg.use_executor(ex):
+        x, i, y = ex.tensor(array), hg.asarray([0, 2]), hg.asarray([0, 2, 1, 1])
+        names = {
+            "hg": hg,
+            "np": np,
+            "ex": ex,
+            "array": array,
+            "a": array,
+            "i": i,
+            "y": y,
+            "s": (2, 3),
+            "v": 2.0,
+        }
+        names |= {"weight": ex.tensor(vector), "bias": ex.tensor(vector), "f": lambda x: hg.sum(x * x)}
+        for module in ("einops", "hologram_torch"):
+            if any(module in code for code in codes):
+                names[module] = pytest.importorskip(module)
+        if re.search("the same(?! numbers)", here):
+            codes += re.findall(r"`(x\.[^`]+)`", there)
+            others = [code.partition("(")[0] for code in re.findall("`([^`]+)`", there)]
+            for name in (
+                other.rpartition(".")[2] for other in others if not other.startswith(("x.", "einops"))
+            ):
+                assert hasattr(hg, name) or hasattr(hg.random, name), f"{name} is not here"
+        for code in codes:
+            whole = (
+                code.replace("=...", "=1").replace("(...)", "(1, 0)").replace("(x, ...)", "(x, 'a b -> b a')")
+            )
+            try:
+                exec(whole, names | {"x": x.copy(), "parameters": x})
+            except hg.BackendUnavailable:
+                assert "cuda" in code
+
+
 def test_scipy_takes_tensors_as_the_guide_says() -> None:
     pytest.importorskip("scipy")
     (script,) = re.findall(r"```sh\n(.*?)```", (ROOT / "docs/numpy.md").read_text(), re.DOTALL)

@@ -18,7 +18,7 @@ from hologram.foundation.dtypes import ALL
 from hologram.frontend.numpy_names.aliases import ALIASES
 from hologram.opset import OPERATIONS
 
-MODULES = {"backend", "backends", "dtypes", "errors", "fft", "linalg", "ops", "random"}
+MODULES = {"backend", "backends", "distributed", "dtypes", "errors", "fft", "linalg", "ops", "random"}
 STAR = set(vars(hg)["__all__"])
 LISTED = vars(hg)["_LISTED"]
 

@@ -27,7 +27,8 @@ def reproducing(backend: str) -> Iterator[hg.Executor]:
     try:
         executor = hg.Executor(backend, reproducible=True)
     except hg.BackendUnavailable as error:
-        pytest.skip(str(error))
+        refuse = pytest.xfail if "cannot be reproducible" in str(error) else pytest.skip
+        refuse(str(error))  # as a card's driver that rounds otherwise
     yield executor
     executor.close()
 

@@ -104,3 +104,11 @@ class FormatError(HologramError, ValueError):
         self.file = str(file)
         self.field = field
         self.offset = offset
+
+
+class DistributedError(HologramError, RuntimeError):
+    """Processes do not ask for the same collective, or there are none."""
+
+
+class WorkerLost(DistributedError, TimeoutError):
+    """Another process did not come to a collective in time, or is gone."""

@@ -169,6 +169,17 @@ class Packed:
         rows, columns = self.shape
         return f"Packed({self.format.name}, {rows} x {columns})"
 
+    def to_device(self, device: Any, /) -> Packed:
+        """On an executor, or that of a device: itself if it is there, else a copy; see Tensor.to_device."""
+        executor = executor_of(device)
+        if executor is self.executor:
+            return self
+        order = None if self.order is None else self.order.to_device(executor)
+        planes = {name: plane.to_device(executor) for name, plane in self.planes.items()}
+        return Packed(self.format, self.columns, planes, order)
+
+    to = to_device
+
     # What is computed of it.
 
     def dequantize(self, dtype: Any = dtypes.f32) -> Tensor:

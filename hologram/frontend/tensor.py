@@ -138,9 +138,18 @@ class Tensor(View, ArrayProtocol, Operators, Parts, Methods):
         return self.__apply__(opset.OPERATIONS["cast"], (self,), {"dtype": dtype.name})
 
     def to_device(self, device: Any, /, *, stream: None = None) -> Tensor:
-        """On an executor, or that of a device ("webgpu:0"): the tensor itself if it is there, else a copy."""
+        """On an executor, or that of a device ("webgpu:0"): the tensor itself if it is there, else a contiguous copy.
+
+        The dtype stays: UnsupportedDType where the device lacks it. TypeError for what names no device; see astype.
+        """
+        if stream is not None:
+            raise TypeError(f"to_device: everything stands in one queue, got stream={stream!r}")
         executor = Default.executor(device)
-        return self if executor is self.executor else constant(executor, self)
+        return self if executor is self.executor else elsewhere.moved(self, executor)
+
+    def to(self, device: Any, /) -> Tensor:
+        """to_device(device)."""
+        return self.to_device(device)
 
     def to_numpy(self, *, copy: bool = True, out: np.ndarray | None = None) -> np.ndarray:
         """The elements as a NumPy array; `copy=False` gives a view or raises InteropError.

@@ -76,8 +76,7 @@ def _floor_divide_reference(x, y):
 
 
 @elementwise(types=types.number, dtypes=NUMBERS, reference=_floor_divide_reference, samples=binary(), ulp=0.5,
-             gradient={"x": None, "y": None},
-             aten=("floor_divide",))  # fmt: skip
+             looser=(QUOTIENT,), gradient={"x": None, "y": None}, aten=("floor_divide",))  # fmt: skip
 def floor_divide(x, y):
     """The largest integer not above x / y, as in NumPy: of integers 0 where y is 0, of an infinite x NaN."""
     if not x.dtype.is_float:

@@ -114,22 +114,23 @@ _PRODUCTS = (
 
 
 def _left(cotangent, inputs, b):
-    """cotangent @ b.mT, where vectors are rows and columns that disappeared."""
+    """cotangent @ b.mT, where vectors are rows and columns that disappeared; of a vector an outer product, a map."""
     a, vector = inputs[0], b.ndim == 1
     rows, b = cotangent.unsqueeze(-1) if vector else cotangent, conjugated(b)
     if a.ndim == 1:
         rows = rows.unsqueeze(-2)
-    product = matmul(rows, b.unsqueeze(0) if vector else b.mT)
+    product = rows * b.unsqueeze(0) if vector else matmul(rows, b.mT)
     return product.squeeze(-2) if a.ndim == 1 else product
 
 
 def _right(cotangent, inputs, a):
-    """a.mT @ cotangent, where vectors are rows and columns that disappeared."""
+    """a.mT @ cotangent, where vectors are rows and columns that disappeared; of a vector an outer product, a map."""
     b, vector, a = inputs[1], a.ndim == 1, conjugated(a)
     columns = cotangent.unsqueeze(-1) if b.ndim == 1 else cotangent
     if vector:
-        a, columns = a.unsqueeze(0), columns.unsqueeze(-2)
-    product = transposed_product(a, columns, b.shape[:-2])
+        product = a.unsqueeze(-1) * columns.unsqueeze(-2)
+    else:
+        product = transposed_product(a, columns, b.shape[:-2])
     return product.squeeze(-1) if b.ndim == 1 else product
 
 

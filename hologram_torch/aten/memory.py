@@ -36,6 +36,7 @@ from hologram_torch.tensors.memory import (
     torch_tensor,
     whole_of,
 )
+from hologram_torch.tensors.transfer import across
 from hologram_torch.watch import unread
 
 # Views: the host's kernels look at sizes, strides and the storage only, and keep the key set of what they are given.
@@ -156,6 +157,8 @@ def _into(target: Tensor, source: torch.Tensor) -> None:
         if tensor.executor is target.executor:
             target.executor.copy(tensor, target)
             return
+        if tensor.dtype in target.executor.limits.dtypes and not deferred():
+            return across(tensor, target)
         given = array = tensor.to_numpy()
     elif _beside(source, target):
         move_to_device_of = target.executor.from_dlpack(

@@ -98,13 +98,16 @@ class CompiledGraph:
         plain: dict[
             int, torch.Tensor
         ] = {}  # by their places, of arguments that are conjugated or negated lazily
+        copies: list[tuple[Tensor, torch.Tensor]] = []  # of what is written to on the host
         for k, x in enumerate(given):
             if isinstance(x, torch.Tensor):
                 if x.is_conj() or x.is_neg():
                     x = plain[k] = without_bits(x)
-                x = hologram_tensor(x) if x.device.type == "hologram" else on_executor(x, self.executor)
-                tensors.append(x)
-                key.append(x.layout)
+                own = hologram_tensor(x) if x.device.type == "hologram" else on_executor(x, self.executor)
+                if k in self._writes and not is_ours(x) and not self.executor.limits.host_resident:
+                    copies.append((own, x))
+                tensors.append(own)
+                key.append(own.layout)
             else:
                 key.append(x)
         if self._writes:
@@ -122,6 +125,8 @@ class CompiledGraph:
         if self._writes:
             torch._C._increment_version([x for k in self._writes if not (x := given[k]).is_inference()])
         results = variant(given, tensors)
+        for copy, x in copies:
+            x.copy_(to_host(copy, x.stride()))
         for k in plain.keys() & set(self._writes):
             write_back(plain[k], given[k])
         return results

@@ -52,7 +52,7 @@ def state(module: ModuleType) -> None:
         backend, kind = prepared(self, cpu, *args, **kwargs)
         alone = kind.value == "NO" and not cpu and is_chosen()
         if alone and int(os.environ.get("LOCAL_RANK", -1)) != -1:
-            return backend or "cpu:gloo,hologram:gloo", several
+            return backend or NAME, several
         return backend, kind
 
     @functools.wraps(placed)

@@ -66,19 +66,23 @@ _numbers = itertools.count(1 << 20)  # of traced memory
 
 MAX_RECORDS = 8192
 # What the structure says, and its address.
-_records: FIFOCache[tuple[Layout, int], tuple[int, _Managed]] = FIFOCache(MAX_RECORDS)
+_records: FIFOCache[tuple[Layout, int, int], tuple[int, _Managed]] = FIFOCache(MAX_RECORDS)
 
 
-def record(layout: Layout, index: int) -> tuple[int, _Managed]:
-    """What is said of a layout that begins where its memory does, on a device, and at which address."""
-    known = _records.get((layout, index))
+def record(layout: Layout, index: int, kind: int = EXTENSION) -> tuple[int, _Managed]:
+    """What is said of a layout that begins where its memory does, on a device, and at which address.
+
+    `kind` is DLPack's of the device.
+    """
+    key = (layout, index, kind)
+    known = _records.get(key)
     if known is not None:
         return known
     ndim = len(layout.shape)
     shape = (ctypes.c_int64 * max(ndim, 1))(*layout.shape)
     steps = (ctypes.c_int64 * max(ndim, 1))(*strides(layout))
     said = _Managed(
-        device_type=EXTENSION,
+        device_type=kind,
         device_id=index,
         ndim=ndim,
         element=_element(layout.dtype),
@@ -86,7 +90,7 @@ def record(layout: Layout, index: int) -> tuple[int, _Managed]:
         strides=ctypes.addressof(steps),
     )
     said.arrays = (shape, steps)
-    return _records.keep((layout, index), (ctypes.addressof(said), said))
+    return _records.keep(key, (ctypes.addressof(said), said))
 
 
 def strides(layout: Layout) -> tuple[int, ...]:

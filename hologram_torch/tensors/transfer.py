@@ -1,4 +1,4 @@
-"""Tensors from the host to a device and back: over one memory where both can address it, and differentiable."""
+"""Tensors from the host to a device and back, over one memory where both can address it; and between two devices."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from hologram.foundation.errors import InteropError
+from hologram.frontend.tensor import Tensor
 from hologram_torch.device.devices import devices
 from hologram_torch.tensors.dtypes import host_tensor
 from hologram_torch.tensors.memory import hologram_tensor, is_ours, torch_tensor
@@ -30,6 +31,16 @@ def shared(x: torch.Tensor, device: torch.device) -> torch.Tensor:
             own.executor.synchronize()
             return host_tensor(own.to_numpy(copy=False))
     return x.detach().to(device)
+
+
+def across(source: Tensor, target: Tensor) -> None:
+    """Copies from one of our devices to another, past the host where one driver has both."""
+    whole = all(x.layout.is_contiguous and x.layout.size == x.buffer.size for x in (source, target))
+    kinds = {x.dtype for x in (source, target, source.buffer, target.buffer)}
+    if whole and source.shape == target.shape and len(kinds) == 1:
+        target.buffer.copy_from(source.buffer)
+    else:
+        target.executor.copy(source.to_device(target.executor), target)
 
 
 class Moved(torch.autograd.Function):

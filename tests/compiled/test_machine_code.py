@@ -6,8 +6,12 @@ import ctypes
 import mmap
 import subprocess
 import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -107,6 +111,42 @@ def test_code_that_is_not_optimised_is_kept_apart(folder: Path, monkeypatch) -> 
     assert made["0"] != made["1"]
 
 
+def test_threads_compile_side_by_side(monkeypatch) -> None:
+    """Both are between a compilation's start and its end at once, and make what one thread makes."""
+    engine, both = shared_engine(), threading.Barrier(2, timeout=30)
+    alone, optimised = engine.compile("roots", OUTSIDE), Engine.optimise
+
+    def together(self: Engine, name: str, text: str) -> Any:
+        both.wait()
+        made = optimised(self, name, text)
+        both.wait()
+        return made
+
+    monkeypatch.setattr(Engine, "optimise", together)
+    with ThreadPoolExecutor(2) as threads:
+        made = [threads.submit(engine.compile, "roots", OUTSIDE) for _ in range(2)]
+    assert [m.result() for m in made] == [alone, alone]
+
+
+def test_threads_that_want_the_same_code_share_one() -> None:
+    engine, begun, made = shared_engine(), threading.Event(), []
+
+    def make() -> Code:
+        begun.set()
+        made.append(threading.get_ident())
+        time.sleep(0.05)  # so that the other one asks meanwhile
+        return engine.load(engine.compile("roots", OUTSIDE), ("roots",))
+
+    with ThreadPoolExecutor(2) as threads:
+        first = threads.submit(engine.once, "roots", make)
+        assert begun.wait(30)
+        second = threads.submit(engine.once, "roots", make)
+        assert first.result() is second.result()
+    assert len(made) == 1
+    engine.once("roots", make)
+    assert len(made) == 2  # it is not kept
+
+
 def test_a_function_that_is_not_there_is_no_address() -> None:
     engine = shared_engine()
     with pytest.raises(ValueError, match="must have"):
@@ -166,10 +206,13 @@ def test_what_changes_the_code_changes_the_text_of_a_variant() -> None:
         replace(plain, inside=Interior(((1, 1),), ())),
         replace(plain, inside=Interior(((1, 2),), ())),
         replace(plain, inside=Interior(((1, 1),), ((3, 1),))),
+        replace(plain, strips=16),
+        replace(plain, grid=(4, 4)),
+        replace(plain, grid=(2, 8)),
     ]
     assert len({variant.text for variant in variants}) == len(variants)
     assert replace(plain, guarded=frozenset(accesses[::-1])).text == variants[6].text
-    assert len(vars(plain)) == 12, "a new field needs a variant above"
+    assert len(vars(plain)) == 14, "a new field needs a variant above"
 
 
 if __name__ == "__main__":

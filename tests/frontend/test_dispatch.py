@@ -262,8 +262,8 @@ def test_every_public_name_is_known(held: Held) -> None:
     assert public(hg.Executor, held.executor) == {*EXECUTOR, *EXECUTOR_RECORDED, *EXECUTOR_APART}
     views = {
         "T", "contiguous", "clone", "astype", "device", "dtype", "executor", "expand", "flatten",
-        "is_contiguous", "key", "to_device", "layout", "buffer", "mT", "nbytes", "ndim", "narrow", "offset", "permute",
-        "reshape", "select", "shape", "size", "slice", "squeeze", "strides", "transpose", "unsqueeze",
+        "is_contiguous", "key", "to", "to_device", "layout", "buffer", "mT", "nbytes", "ndim", "narrow", "offset",
+        "permute", "reshape", "select", "shape", "size", "slice", "squeeze", "strides", "transpose", "unsqueeze",
         "view_1d", "at", "copy", "ravel", "real", "imag", "__dlpack_device__", "__len__", "__copy__", "__deepcopy__",
         "conjugate", "diagonal", "itemsize", "swapaxes", "trace", "view",
     }  # fmt: skip

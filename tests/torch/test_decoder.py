@@ -185,11 +185,26 @@ def test_tensors_that_change_places(device: str) -> None:
 
 
 @torch.no_grad()
-def test_tensors_of_the_host_are_written_to(backend: str) -> None:
+def test_tensors_of_the_host_are_written_to(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(devices, "current", torch.device(device).index)  # which computes on them
+    torch.compiler.reset()
+
+    def halved(x: Any) -> Any:
+        x.mul_(0.5)
+        return x
+
+    compiled, again = (torch.compile(f, backend="hologram") for f in (written, halved))
     x = torch.zeros(6, 3)
-    compiled = torch.compile(written, backend="hologram")
     assert compiled(x, torch.tensor([4]), torch.ones(1, 3)).item() == 3
     assert x.sum(dim=1).tolist() == [0, 0, 0, 0, 3, 0]
+    whole = torch.ones(4, 6)
+    part = whole.t()[1:3]
+    assert again(part).sum() == 4
+    assert whole.sum(dim=0).tolist() == [4, 2, 2, 4, 4, 4]
+    parameter = torch.nn.Parameter(torch.ones(3))
+    for k in (0.5, 0.25):
+        again(parameter)
+        assert parameter.tolist() == [k] * 3
 
 
 def test_statistics_of_a_batch_are_kept_while_training(device: str) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 torch: Any = pytest.importorskip("torch")
+from hologram_torch.distributed import cards  # noqa: E402
 from tests.torch import two_parts, two_processes  # noqa: E402
 
 
@@ -35,3 +39,45 @@ def test_a_process_that_goes_is_named_by_the_collective(tmp_path: Path) -> None:
 
 def test_layers_in_two_processes_are_as_one(tmp_path: Path) -> None:
     torch.multiprocessing.spawn(two_parts.work, args=(str(tmp_path),), nprocs=2)
+
+
+def test_arrays_of_hologram_are_carried(tmp_path: Path) -> None:
+    torch.multiprocessing.spawn(two_processes.carried, args=(str(tmp_path),), nprocs=2)
+    said = r"all_reduce sum of f32 \(2,\) of rank 0 of 2: another process did not come within 0.5 s"
+    assert re.fullmatch(said, (tmp_path / "said").read_text())
+
+
+OWN, OTHER, APART = ("card A", ""), ("card B", ""), ("", cards.APART)
+
+
+@pytest.mark.parametrize(
+    ("own", "others", "added", "said"),
+    [
+        (OWN, [OTHER, ("card C", "")], True, ""),
+        (OWN, [OTHER, OTHER], False, "ranks 1 and 2 are on one card"),
+        (OWN, [OTHER, OWN], False, "ranks 0 and 2 are on one card"),
+        (OWN, [OTHER, APART], False, "rank 2: no CUDA card"),
+        (("", "its PyTorch was built without NCCL"), [OTHER, OWN], False, "rank 0: its PyTorch was built"),
+        (APART, [OTHER, OWN], False, ""),  # it is not told: it lacks nothing
+        (APART, [APART, APART], False, ""),
+    ],
+)
+def test_processes_agree_on_nccl(
+    own: Any, others: Any, added: bool, said: str, monkeypatch: pytest.MonkeyPatch, recwarn: Any
+) -> None:
+    """Each decides by what all have told in the store."""
+    store = torch.distributed.HashStore()
+    store.set_timeout(timedelta(seconds=2))
+    for rank, other in enumerate(others, 1):
+        store.set(f"hologram/card {rank}", "\n".join(other))
+    engine: Any = lambda store, rank, size, options: (rank, size, options._timeout)  # noqa: E731
+    engine.Options = SimpleNamespace
+    monkeypatch.setattr(torch.distributed, "ProcessGroupNCCL", engine, raising=False)
+    monkeypatch.setattr(cards, "_card", lambda: own)
+    group = SimpleNamespace(rank=lambda: 0, size=lambda: 3, get_group_store=lambda: store)
+    made: list[Any] = []
+    cards.agree(group, 5, lambda *given: made.append(given))
+    kind = torch.distributed.ProcessGroup.BackendType.NCCL
+    assert made == ([(group, torch.device("cuda"), kind, (0, 3, 5))] if added else [])
+    assert said in " ".join(str(w.message) for w in recwarn)
+    assert bool(recwarn) is bool(said)

@@ -57,6 +57,26 @@ def sharded_attention(device: torch.device) -> None:
             close(mine.full_tensor().detach().cpu(), theirs.detach())
 
 
+def dropped_attention(device: torch.device) -> None:
+    """With one seed in all processes: replicas drop alike, parts each for themselves."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor import Replicate, Shard, distribute_tensor
+
+    mesh = init_device_mesh(device.type, (2,))
+    values = torch.eye(8).expand(2, 4, 8, 8)  # so that the results are what was kept of the weights
+    for way, alike in ((Replicate(), True), (Shard(1), False), (Shard(0), False)):
+        torch.manual_seed(0)
+        query, value = (
+            distribute_tensor(t.to(device), mesh, [way]) for t in (torch.ones(2, 4, 8, 16), values)
+        )
+        found: Any = functional.scaled_dot_product_attention(query, query, value, dropout_p=0.5)
+        assert found.placements == (way,)
+        own = found.to_local().cpu()
+        dist.all_gather(parts := [torch.zeros_like(own) for _ in range(2)], own)
+        assert torch.equal(*parts) is alike
+        assert all(0.3 < (part == 0).float().mean() < 0.7 for part in parts)
+
+
 def sharded_sequences(device: torch.device) -> None:
     """`context_parallel`, with and without its balance of work, some queries at a time."""
     from hologram_torch.libraries import with_dtensor
@@ -156,6 +176,7 @@ def compiled_collectives(device: torch.device) -> None:
 
 CHECKS = (
     sharded_attention,
+    dropped_attention,
     sharded_sequences,
     means,
     fully_sharded_gradients,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from importlib import import_module
@@ -264,4 +265,26 @@ def deserted(rank: int, folder: str) -> None:
                 said.append("nothing" if x.isfinite().any() else "NaN")
                 x.fill_(1)
         (Path(folder) / "said").write_text("\n".join(line.partition("\n")[0] for line in said))
+    os._exit(0)
+
+
+def carried(rank: int, folder: str) -> None:
+    """hologram's own collectives over gloo; at the end process 1 does not come, and process 0 says what it is told."""
+    os.environ |= {"HOLOGRAM_CPU_THREADS": "1"}
+    import hologram as hg
+    from hologram_torch.distributed import carrier
+    from tests.frontend import ranks
+
+    dist.init_process_group("gloo", f"file://{folder}/carried", rank=rank, world_size=2)
+    hg.distributed.init(carrier())
+    ranks.check()
+    hg.distributed.init(carrier(dist.new_group([1, 0])), timeout_s=0.5)
+    said = Path(folder) / "said"
+    with hg.Executor("cpu") as ex:
+        assert hg.distributed.all_gather(ex.full(1, float(rank))).tolist() == [[0.0], [1.0]]
+        hg.distributed.init(carrier(), timeout_s=0.5)
+        if rank == 0:
+            said.write_text(ranks.deserted(ex))
+    while not said.exists():
+        time.sleep(0.05)
     os._exit(0)

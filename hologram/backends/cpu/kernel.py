@@ -27,7 +27,8 @@ from hologram.compiler.lowering.bounds import GUARD, measured
 from hologram.compiler.passes import Goal, Place
 from hologram.compiler.pipeline import applied, lower
 from hologram.compiler.scheduling.interior import interior
-from hologram.compiler.scheduling.loops import VECTOR_BYTES, Extent, Schedule, Variant, facts, schedule
+from hologram.compiler.scheduling.loops import Extent, Schedule, Variant, facts, schedule
+from hologram.compiler.scheduling.orders import VECTOR_BYTES
 from hologram.compiler.source.report import generated
 from hologram.foundation import store
 from hologram.foundation.bounded_caches import FIFOCache
@@ -89,6 +90,11 @@ class ProgramKernel(Kernel):
         )  # of launches whose buffers lie apart
         self._lock = threading.Lock()
 
+    @property
+    def fresh(self) -> bool:
+        """Whether nothing was compiled yet."""
+        return not self._compiled
+
     def bind(
         self, bindings: Sequence[Binding], scalars: Sequence[int | float | bool], grid: Sequence[int]
     ) -> Launch:
@@ -96,15 +102,21 @@ class ProgramKernel(Kernel):
         return bound(self.pieces, bindings, scalars, grid, self._host)
 
     def pieces(
-        self, spans: Sequence[Span], scalars: Sequence[int | float | bool], grid: Sequence[int]
+        self,
+        spans: Sequence[Span],
+        scalars: Sequence[int | float | bool],
+        grid: Sequence[int],
+        often: bool = False,
     ) -> list[Piece]:
         """The steps of a launch on memory like this: as large, aligned to vectors where this is, apart where this is.
 
-        Operand k is argument number k.
+        Operand k is argument number k. A small launch that comes `often` gets code of its own.
         """
         if _empty(self.program, grid):
             return []
         plan = self._scheduled(spans, scalars, grid)
+        if often:
+            plan = plan.only(tuple(grid))
         program, guarded = self.program, self._guarded(plan.variant)
         slots = Slots(guarded)
         words = [
@@ -128,7 +140,7 @@ class ProgramKernel(Kernel):
     ) -> Piece | None:
         """The launch, as `pieces`, if it is one step whose lanes follow the grid's order and can run in any parts."""
         variant = self._scheduled(spans, scalars, grid).variant
-        if variant.form != "map" or variant.order != tuple(range(len(grid))):
+        if variant.form != "map" or variant.strips or variant.order != tuple(range(len(grid))):
             return None
         (piece,) = self.pieces(spans, scalars, grid)
         return piece
@@ -194,7 +206,8 @@ class ProgramKernel(Kernel):
             )
         }
         inside = interior(guarded, replace(lanes, program=guarded, scalars={**lanes.scalars, **lengths}))
-        return replace(plan, variant=replace(plan.variant, inside=inside))
+        strips = 0 if inside else plan.variant.strips  # either cuts runs into pieces
+        return replace(plan, variant=replace(plan.variant, inside=inside, strips=strips))
 
     def _guarded(self, variant: Variant) -> Program:
         """The program with checks where a variant's accesses may miss their memory."""

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import itertools
+import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from hologram.backends.cpu import image
 from hologram.backends.cpu.image import ADDRESS, Piece
-from hologram.backends.cpu.kernel import Host
+from hologram.backends.cpu.kernel import Host, ProgramKernel
 from hologram.backends.cpu.memory import borrowed
+from hologram.compiler.pipeline import observed
+from hologram.foundation import debug
+from hologram.foundation.debug import Rung
+from hologram.foundation.errors import HologramError
 from hologram.machine.kernel import Binding, Call, Draft, Prepared, Repetition
 from hologram.machine.plan import Given
 
@@ -18,7 +25,7 @@ from hologram.machine.plan import Given
 def prepared(calls: Sequence[Call], arguments: Sequence[Any], host: Host | None) -> Prepared:
     """The calls in order as one launch; see hologram.machine.device.Device.prepare."""
     parts: list[Any] = []
-    by_call: list[Any] = [_part(c, arguments, host) for c in calls]
+    by_call = _parts(calls, arguments, host)
     for compiled, group in itertools.groupby(by_call, lambda x: type(x) is list):
         if compiled and host is not None:
             pieces = [piece for part in group for piece in part]
@@ -33,7 +40,7 @@ def repeated(
     calls: Sequence[Call], arguments: Sequence[Any], host: Host | None, again: Repetition
 ) -> Prepared | None:
     """The calls in order as one launch that is repeated; None where not all is compiled code."""
-    parts: list[Any] = [_part(c, arguments, host) for c in calls]
+    parts = _parts(calls, arguments, host, often=True)
     if host is None or any(type(part) is not list for part in parts):
         return None
     pieces = [piece for part in parts for piece in part]
@@ -42,16 +49,45 @@ def repeated(
 
 def drafted(calls: Sequence[Call], arguments: Sequence[Any], host: Host | None) -> Draft | None:
     """As `prepared`, as a draft; None where not all is compiled code."""
-    parts: list[Any] = [_part(c, arguments, host) for c in calls]
+    parts = _parts(calls, arguments, host)
     if host is None or any(type(part) is not list for part in parts):
         return None
     pieces = [piece for part in parts for piece in part]
     return image.drafted(pieces, host.pool(), host.engine()) if pieces else None
 
 
-def _part(call: Call, arguments: Sequence[Any], host: Host | None) -> list[Piece] | Prepared:
+def _parts(
+    calls: Sequence[Call], arguments: Sequence[Any], host: Host | None, often: bool = False
+) -> list[Any]:
+    """What each call is, as `_part`. Where several programs have no code yet, other threads come from the last on."""
+    programs = {c.kernel for c in calls if isinstance(c.kernel, ProgramKernel) and c.kernel.fresh}
+    left = list(calls)
+
+    def ahead() -> None:
+        with suppress(IndexError, HologramError):  # until none is left; what fails, fails below as well
+            while True:
+                _part(left.pop(), arguments, host, often)
+
+    helpers = []
+    # What is shown is shown in order; an interpreter that is about to end starts no threads.
+    if not observed() and not debug.shows(Rung.SOURCE) and threading.main_thread().is_alive():
+        count = min(1 if host is None else host.threads, len(programs)) - 1
+        helpers = [threading.Thread(target=ahead, name="hologram compiler") for _ in range(count)]
+    for helper in helpers:
+        helper.start()
+    try:
+        return [_part(c, arguments, host, often) for c in calls]
+    finally:
+        left.clear()
+        for helper in helpers:
+            helper.join()
+
+
+def _part(call: Call, arguments: Sequence[Any], host: Host | None, often: bool) -> list[Piece] | Prepared:
     """The pieces of a call, told which of the launch's arguments its operands are; or what Python runs."""
     write = getattr(call.kernel, "pieces", None)
+    if often and isinstance(call.kernel, ProgramKernel):
+        write = partial(call.kernel.pieces, often=True)
     pieces = None if host is None or write is None else write(call.spans(arguments), call.scalars, call.grid)
     if pieces is None:
         placed = getattr(call.kernel, "placed", None)

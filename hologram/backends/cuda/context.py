@@ -89,17 +89,21 @@ class Context:
 
     def call(self, function: Any, *arguments: Any) -> Any:
         """As Library.call, in this context; a lost device stays lost."""
+        status, *values = self.asked(function, *arguments)
+        if status:
+            raise self.failed(status, function.__name__)
+        return values[0] if len(values) == 1 else tuple(values)
+
+    def asked(self, function: Any, *arguments: Any) -> tuple[Any, ...]:
+        """What the driver answers in this context, its status first."""
         self.check()
         status, *_ = self.driver.cuCtxPushCurrent(self.handle)
         if status:
             raise self.failed(status, "cuCtxPushCurrent")
         try:
-            status, *values = function(*arguments)
+            return function(*arguments)
         finally:
             self.driver.cuCtxPopCurrent()
-        if status:
-            raise self.failed(status, function.__name__)
-        return values[0] if len(values) == 1 else tuple(values)
 
     def failed(self, status: Any, function: str) -> HologramError:
         """The exception for what the driver answered, noted where it is the end of the device."""

@@ -14,12 +14,15 @@ from hologram.backends.cuda.kernel import CudaKernel, KernelContext, launcher
 from hologram.backends.cuda.memory import WORD, Memory, Transfers
 from hologram.backends.cuda.staging import FETCHED_BYTES
 from hologram.backends.cuda.timeline import EventTimeline
+from hologram.backends.cuda.told import Told, slots_of
 from hologram.backends.cuda.vendor import Vendor, VendorKernel
 from hologram.compiled import byte_programs
 from hologram.compiled.device import CompilingDevice
+from hologram.compiled.told import prepared
+from hologram.foundation.dtypes import f32
 from hologram.machine import hand_written
 from hologram.machine.device import Device, DeviceInfo
-from hologram.machine.kernel import Binding, Kernel, Launch, check_range
+from hologram.machine.kernel import Binding, Call, Kernel, Launch, Places, Prepared, check_range
 from hologram.machine.plan import Tile
 from hologram.machine.timeline import Timeline
 from hologram.opset.tiles.product_library import LIBRARY
@@ -33,6 +36,7 @@ class CudaDevice(CompilingDevice[Kernel]):
     language = "cuda"
     array_interface = "__cuda_array_interface__"
     queue_interface = "__cuda_stream__"
+    told = frozenset({f32})
 
     def __init__(
         self, info: DeviceInfo, context: Context, compiler: Compiler, vendor_library: Any = None
@@ -174,6 +178,20 @@ class CudaDevice(CompilingDevice[Kernel]):
         if isinstance(kernel, Tile) and kernel.stem == LIBRARY.stem:
             return VendorKernel(kernel, self.vendor, self.info.limits, self.compile)
         return CudaKernel(kernel, self.kernel_context)
+
+    def place(self, memory: Memory) -> int:
+        return memory.address
+
+    def prepare(self, calls: Sequence[Call], arguments: Sequence[Any], places: Places) -> Prepared:
+        """See Device: kernels are told addresses. What cannot be told is bound to them, and so are long sequences."""
+        bind = super().prepare
+        return places.with_room(
+            prepared,
+            calls,
+            lambda call: slots_of(call, arguments, places),
+            lambda slots: Told(self.context, slots),
+            lambda some: bind(some, arguments, places),
+        )
 
     def sequence(self, launches: Sequence[Launch]) -> Launch:
         """One call for launches in order; see hologram.machine.device.Device."""

@@ -29,6 +29,7 @@ from hologram.foundation.errors import CompileError, HologramError
 from hologram.foundation.frozen import frozen
 from hologram.machine.kernel import Bindings, Launch, Scalars, nothing
 from hologram.machine.limits import Limits
+from hologram.machine.plan import TensorMap
 
 FOLDER = Path(__file__).parent  # all that decides the text
 POINTER_BYTES = 8
@@ -100,35 +101,51 @@ class Code:
         self.source = source
         context, driver = kernel_context.context, kernel_context.context.driver
         self.context = context
+        load = functools.partial(self._load, source.entry.encode())
         try:
-            self.library: Any = kept(kernel_context.compiler, source.entry, source.text, self._load)
+            loaded: Any = kept(kernel_context.compiler, source.entry, source.text, load)
         except ValueError as error:
             raise CompileError(source.entry, f"the driver refuses the code: {error}", source.text) from None
+        self.library, kernel = loaded
         with context.lock:
-            try:
-                kernel = context.call(driver.cuLibraryGetKernel, self.library, source.entry.encode())
-            except HologramError:  # the device was lost or closed meanwhile
-                driver.cuLibraryUnload(self.library)
-                raise
             self.owned = context.own(driver.cuLibraryUnload, self.library)
         if shared_bytes:
             most = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
             context.call(driver.cuKernelSetAttribute, most, shared_bytes, kernel, context.device)
         self.function = driver.CUfunction(int(kernel))
 
-    def _load(self, code: bytes) -> Any:
-        """Raises ValueError for code that this driver does not take."""
-        context = self.context
-        status, library = context.driver.cuLibraryLoadData(code, [], [], 0, [], [], 0)
+    def _load(self, entry: bytes, code: bytes) -> tuple[Any, Any]:
+        """The library and its kernel. Raises ValueError for code that this driver does not take.
+
+        Drivers may look at the code when they are asked for the kernel only.
+        """
+        driver = self.context.driver
+        library = self._taken(driver.cuLibraryLoadData, code, [], [], 0, [], [], 0)
+        try:
+            return library, self._taken(driver.cuLibraryGetKernel, library, entry)
+        except (ValueError, HologramError):  # the device was lost or closed meanwhile
+            driver.cuLibraryUnload(library)
+            raise
+
+    def _taken(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        status, result = self.context.asked(function, *arguments)
         if status and status.name in REFUSALS:
-            raise ValueError(context.library.error(status, "cuLibraryLoadData"))
+            raise ValueError(self.context.library.error(status, function.__name__))
         if status:
-            raise context.failed(status, "cuLibraryLoadData")
-        return library
+            raise self.context.failed(status, function.__name__)
+        return result
 
     def __del__(self) -> None:
         if hasattr(self, "owned"):
             self.context.let_go(self.owned)
+
+
+class Form(NamedTuple):
+    """A launch, but for where its operands lie: the code, workgroups along x, y and z, and its numbers."""
+
+    code: Code
+    groups: tuple[int, int, int]
+    values: bytes
 
 
 class CudaKernel(TextKernel):
@@ -151,26 +168,32 @@ class CudaKernel(TextKernel):
         self, bindings: Bindings, scalars: Scalars, grid: Sequence[int], lengths: Sequence[int]
     ) -> Launch:
         """See TextKernel."""
+        form = self.form(scalars, grid, lengths)
+        if form is None:
+            return nothing
         context = self.kernel_context.context
-        context.check()
+        with context.lock:
+            context.check()
+            addresses = [b.memory.address + b.offset for b in bindings]
+            block = Block.of(self._operands(addresses, scalars), form.values, self._epilogue(addresses))
+            owners = (form.code, block.memory, *(b.memory for b in bindings))
+            return Recorded(self.kernel_context.launch, self.arguments(form, block), owners)
+
+    def form(self, scalars: Scalars, grid: Sequence[int], lengths: Sequence[int]) -> Form | None:
+        """A launch but for where its operands lie; None where there is nothing to launch."""
+        self.kernel_context.context.check()
         many = self.generator.only is None and max(math.prod(grid), *lengths, 0) > COUNTED
         written, bits = (self.wide, WIDE_BITS) if many else (self.generator, COUNT_BITS)
         code = self._code(bits, written.variant(grid, scalars, lengths))
-        with context.lock:
-            context.check()
-            groups = code.source.groups(grid, self.limits)
-            if math.prod(groups) == 0:
-                return nothing
-            values = code.source.pack(scalars, grid, lengths)
-            addresses = [b.memory.address + b.offset for b in bindings]
-            operands = self._operands(addresses, scalars)
-            held, parameters = _packed(operands, values, self._epilogue(addresses))
-            owners = (code, held, *(b.memory for b in bindings))
-            block, stream = code.source.workgroup, context.stream
-            arguments = Arguments(
-                code.function, *groups, *block, self.kernel.shared_bytes, stream, parameters, 0
-            )
-            return Recorded(self.kernel_context.launch, arguments, owners)
+        groups = code.source.groups(grid, self.limits)
+        return Form(code, groups, code.source.pack(scalars, grid, lengths)) if math.prod(groups) else None
+
+    def arguments(self, form: Form, block: Block) -> Arguments:
+        """What cuLaunchKernel is given."""
+        own, stream = form.code.source.workgroup, self.kernel_context.context.stream
+        return Arguments(
+            form.code.function, *form.groups, *own, self.kernel.shared_bytes, stream, block.address, 0
+        )
 
     def _code(self, bits: int, variant: Variant) -> Code:
         with self._compiling:
@@ -184,14 +207,21 @@ class CudaKernel(TextKernel):
         """The buffers that are parameters, all but those that only an epilogue reads: pointers, and maps of tensors."""
         count = len(addresses) - len(self.kernel.read_by_epilogue)
         found = [address.to_bytes(POINTER_BYTES, "little") for address in addresses[:count]]
-        if self.kernel.maps:
-            named = dict(zip((s.name for s in self.kernel.scalars), scalars, strict=True))
-            places = {b.name: (k, b.dtype) for k, b in enumerate(self.kernel.buffers)}
-            for tensor in self.kernel.maps:
-                place, dtype = places[tensor.buffer]
-                context = self.kernel_context.context
-                found[place] = tensor_maps.encoded(context, tensor, dtype, addresses[place], named)
+        for tensor in self.kernel.maps:
+            place = self.place_of(tensor)
+            found[place] = self.encoder(tensor, scalars)(addresses[place])
         return found
+
+    def place_of(self, tensor: TensorMap) -> int:
+        """Which of the buffers a map is of."""
+        return next(k for k, b in enumerate(self.kernel.buffers) if b.name == tensor.buffer)
+
+    def encoder(self, tensor: TensorMap, scalars: Scalars) -> Callable[[int], bytes]:
+        """What makes the parameter for a map, of the address of its buffer."""
+        named = dict(zip((s.name for s in self.kernel.scalars), scalars, strict=True))
+        dtype = self.kernel.buffers[self.place_of(tensor)].dtype
+        context = self.kernel_context.context
+        return lambda address: tensor_maps.encoded(context, tensor, dtype, address, named)
 
     def _epilogue(self, addresses: Sequence[int]) -> bytes | None:
         """The function object that a tile with accumulators takes last: a pointer to each buffer it reads."""
@@ -201,20 +231,28 @@ class CudaKernel(TextKernel):
         return b"".join(address.to_bytes(POINTER_BYTES, "little") for address in extra)
 
 
-def _packed(operands: Sequence[bytes], values: bytes, epilogue: bytes | None) -> tuple[Any, int]:
-    """Memory that holds the parameters of a launch, and the address of the array of their addresses.
+@frozen(eq=False)
+class Block:
+    """Memory that holds the parameters of a launch; `places` says at which byte each is.
 
-    An empty struct is a parameter of one byte.
+    It begins with the array of their addresses. An empty struct is a parameter of one byte.
     """
-    parts = [*operands, *(part or b"\0" for part in (values, epilogue) if part is not None)]
-    places, end = [], POINTER_BYTES * len(parts)
-    for part in parts:
-        places.append(end)
-        end += -(-len(part) // POINTER_BYTES) * POINTER_BYTES
-    held = ctypes.create_string_buffer(end)
-    start = ctypes.addressof(held)
-    table = b"".join((start + place).to_bytes(POINTER_BYTES, "little") for place in places)
-    held[: len(table)] = table
-    for place, part in zip(places, parts, strict=True):
-        held[place : place + len(part)] = part
-    return held, start
+
+    memory: Any
+    address: int
+    places: tuple[int, ...]
+
+    @staticmethod
+    def of(operands: Sequence[bytes], values: bytes, epilogue: bytes | None) -> Block:
+        parts = [*operands, *(part or b"\0" for part in (values, epilogue) if part is not None)]
+        places, end = [], POINTER_BYTES * len(parts)
+        for part in parts:
+            places.append(end)
+            end += -(-len(part) // POINTER_BYTES) * POINTER_BYTES
+        held = ctypes.create_string_buffer(end)
+        start = ctypes.addressof(held)
+        table = b"".join((start + place).to_bytes(POINTER_BYTES, "little") for place in places)
+        held[: len(table)] = table
+        for place, part in zip(places, parts, strict=True):
+            held[place : place + len(part)] = part
+        return Block(held, start, tuple(places))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import weakref
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -15,12 +16,15 @@ from hologram.backends.metal.memory import Heap, Memory, view
 from hologram.backends.metal.pipeline import Pipelines
 from hologram.backends.metal.queue import Queue
 from hologram.backends.metal.timeline import BatchTimeline
+from hologram.backends.metal.told import Told, slots_of
 from hologram.compiled import byte_programs
 from hologram.compiled.device import CompilingDevice
+from hologram.compiled.told import prepared
 from hologram.foundation import forks
+from hologram.foundation.dtypes import f32
 from hologram.foundation.errors import DeviceLost
 from hologram.machine.device import DeviceInfo
-from hologram.machine.kernel import Binding, Launch, check_range
+from hologram.machine.kernel import Binding, Call, Launch, Places, Prepared, check_range
 from hologram.machine.limits import ALIGNMENT
 from hologram.machine.timeline import Timeline
 
@@ -32,6 +36,7 @@ class MetalDevice(CompilingDevice[MetalKernel]):
 
     compiles = reference.LIMITS.dtypes
     language = "msl"
+    told = frozenset({f32})
 
     def __init__(self, info: DeviceInfo, queue: Queue) -> None:
         super().__init__(info)
@@ -156,6 +161,17 @@ class MetalDevice(CompilingDevice[MetalKernel]):
     def make(self, kernel: Launchable) -> MetalKernel:
         """See CompilingDevice."""
         return MetalKernel(kernel, self.kernel_context)
+
+    def prepare(self, calls: Sequence[Call], arguments: Sequence[Any], places: Places) -> Prepared:
+        """See Device: dispatches are told what they bind."""
+        bind = super().prepare
+        return places.with_room(
+            prepared,
+            calls,
+            lambda call: slots_of(call, arguments, places),
+            lambda slots: Told(self.kernel_context, slots, places),
+            lambda some: bind(some, arguments, places),
+        )
 
     def sequence(self, launches: Sequence[Launch]) -> Launch:
         """One call for launches in order; see hologram.machine.device.Device."""

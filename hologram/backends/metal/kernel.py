@@ -127,6 +127,7 @@ class Form:
         generated(source.entry, "MSL", lambda: source.text)
         threads = math.prod(source.workgroup)
         self.pipeline: Pipeline = kernel_context.pipelines.get(source.entry, source.text, threads)
+        self.threads: Any = kernel_context.queue.framework.metal.MTLSizeMake(*source.workgroup)
 
 
 class MetalKernel(TextKernel):
@@ -146,23 +147,30 @@ class MetalKernel(TextKernel):
         self, bindings: Bindings, scalars: Scalars, grid: Sequence[int], lengths: Sequence[int]
     ) -> Launch:
         """See TextKernel."""
-        kernel_context, largest = self.kernel_context, max(math.prod(grid), *lengths, 0)
+        found = self.form(scalars, grid, lengths)
+        if found is None:
+            return nothing
+        with self.kernel_context.queue.lock:
+            return Recorded(self.kernel_context.launch, (self.dispatch(*found, bindings),))
+
+    def form(
+        self, scalars: Scalars, grid: Sequence[int], lengths: Sequence[int]
+    ) -> tuple[Form, Any, bytes] | None:
+        """A launch but for where its operands lie: its code, its groups (MTLSize), its numbers; None for no launch."""
+        largest = max(math.prod(grid), *lengths, 0)
         if self.generator.only is None and largest > COUNTED:
             raise ShapeError(
                 f"{self.name}: Metal's kernels count positions in 32 bits, up to {COUNTED}, got {largest}: split it"
             )
         form = self._form(self.generator.variant(grid, scalars, lengths))
-        groups = form.source.groups(grid, kernel_context.limits)
+        groups = form.source.groups(grid, self.kernel_context.limits)
         if math.prod(groups) == 0:
-            return nothing
-        with kernel_context.queue.lock:
-            dispatch = self._dispatch(form, bindings, form.source.pack(scalars, grid, lengths), groups)
-            return Recorded(kernel_context.launch, (dispatch,))
-
-    def _dispatch(
-        self, form: Form, bindings: Sequence[Binding], values: bytes, groups: Sequence[int]
-    ) -> Dispatch:
+            return None
         size = self.kernel_context.queue.framework.metal.MTLSizeMake
+        return form, size(*groups), form.source.pack(scalars, grid, lengths)
+
+    def dispatch(self, form: Form, groups: Any, values: bytes, bindings: Sequence[Binding]) -> Dispatch:
+        """Under the queue's lock."""
         through = self.kernel.read_by_epilogue
         places = [(b.memory.live, b.offset) for b in bindings]
         # An empty struct has one byte in C++: something has to be bound for it.
@@ -176,8 +184,8 @@ class MetalKernel(TextKernel):
             tuple((buffer, offset, k) for k, (buffer, offset) in enumerate(places) if k not in through),
             tuple((content, len(content), index) for content, index in constants),
             tuple(places[k][0] for k in through),
-            size(*groups),
-            size(*form.source.workgroup),
+            groups,
+            form.threads,
             tuple(b.memory for b in bindings),
             any(b.memory.owner is not None for b in bindings),
             tuple(bindings),

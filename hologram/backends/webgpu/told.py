@@ -16,12 +16,11 @@ from hologram.backends.webgpu.compiled import MOST, builtin
 from hologram.backends.webgpu.encoder import BATCHED, COUNT, PIPELINE, Encoder
 from hologram.backends.webgpu.kernel import Bound, WebGPUKernel
 from hologram.backends.webgpu.pipeline import Pipeline, Pipelines
+from hologram.compiled import told
 from hologram.compiled.machine_code.builtin import Builtin
-from hologram.compiler.dialect import words
 from hologram.foundation.dtypes import f32
 from hologram.foundation.frozen import frozen
 from hologram.machine.kernel import Binding, Call, Places, Prepared
-from hologram.machine.plan import Given
 
 
 @frozen(slots=True, eq=False)
@@ -69,7 +68,7 @@ def _slot(call: Call, bindings: Sequence[Binding], bound: Bound, pipelines: Pipe
     source, layout = bound.made.source, bound.made.pipeline.layout
     content = source.pack(bound.scalars, call.grid)
     size = layout.signature.immediate_bytes
-    numbers = _numbers(bound, len(call.grid))
+    numbers = told.numbers(source, bound.scalars, len(call.grid))
     if numbers is None or (numbers and not size):
         return None
     uniform = pipelines.uniform(content) if layout.signature.uniform else None
@@ -86,20 +85,6 @@ def _slot(call: Call, bindings: Sequence[Binding], bound: Bound, pipelines: Pipe
         numbers,
         bound.groups,
     )
-
-
-def _numbers(bound: Bound, axes: int) -> tuple[tuple[int, int], ...] | None:
-    """Where in the immediates numbers stand that a call is told; None for one that is not f32."""
-    source: Any = bound.made.source
-    places: list[tuple[int, int]] = []
-    for k, x in enumerate(bound.scalars):
-        if type(x) is not Given:
-            continue
-        if source.parameters[axes + k].dtype is not f32:
-            return None
-        before = source.parameters[: axes + k]
-        places.append((4 * sum(words(p.dtype, source.index_bits) for p in before), x.argument))
-    return tuple(places)
 
 
 def launch_of(encoder: Encoder, pipelines: Pipelines, dispatches: Sequence[Slot], places: Places) -> Prepared:

@@ -6,7 +6,8 @@ import ctypes
 import functools
 import platform
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from hologram.foundation.config import config
@@ -22,8 +23,16 @@ class Code:
     owner: Any
 
 
+@dataclass
+class _Making:
+    """Code that a thread makes, and others wait for."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    code: Code | None = None
+
+
 class Engine:
-    """Compiles modules, and loads what was compiled before; one lock, since LLVM's context is shared.
+    """Compiles modules, and loads what was compiled before. Threads compile side by side, in contexts of their own.
 
     `target` names what machine code is for and by which LLVM. HOLOGRAM_CPU_OPTIMISE is asked for each module.
     """
@@ -33,6 +42,7 @@ class Engine:
 
         self._llvm = llvm
         self._lock = threading.Lock()
+        self._making: dict[str, _Making] = {}
         if llvm.llvm_version_info[0] < 20:  # later ones do it themselves, and warn
             llvm.initialize()
         llvm.initialize_native_target()
@@ -74,7 +84,7 @@ class Engine:
         """The module after LLVM's passes, and the machine that it is for."""
         llvm = self._llvm
         try:
-            module = llvm.parse_assembly(text)
+            module = llvm.parse_assembly(text, llvm.create_context())
             module.verify()
         except RuntimeError as error:
             raise CompileError(name, str(error), text) from error
@@ -91,7 +101,7 @@ class Engine:
         options.loop_interleaving = True
         builder = llvm.create_pass_builder(machine, options)
         manager = builder.getModulePassManager()
-        manager.run(module, builder)
+        _at_once(llvm.ffi.lib.LLVMPY_RunNewModulePassManager)(manager, module, builder)
         dispose = llvm.newpassmanagers.NewPassManager._dispose
         if (
             type(manager)._dispose is not dispose
@@ -101,9 +111,18 @@ class Engine:
 
     def compile(self, name: str, text: str) -> bytes:
         """An object file for IR; raises CompileError with the text."""
-        with self._lock:
-            module, machine = self.optimise(name, text)
-            return machine.emit_object(module)
+        llvm = self._llvm
+        module, machine = self.optimise(name, text)
+        with llvm.ffi.OutputString() as problem:
+            emit = _at_once(llvm.ffi.lib.LLVMPY_TargetMachineEmitToMemory)
+            buffer = emit(machine, module, 1, problem)
+            if not buffer:
+                raise CompileError(name, str(problem), text)
+        try:
+            size = llvm.ffi.lib.LLVMPY_GetBufferSize(buffer)
+            return ctypes.string_at(llvm.ffi.lib.LLVMPY_GetBufferStart(buffer), size)
+        finally:
+            llvm.ffi.lib.LLVMPY_DisposeMemoryBuffer(buffer)
 
     def load(self, content: bytes, functions: Sequence[str]) -> Code:
         """Machine code of an object file; raises ValueError if it lacks a function.
@@ -122,6 +141,17 @@ class Engine:
             raise ValueError(f"the object file must have {functions}, their addresses are {addresses}")
         return Code(addresses, engine)
 
+    def once(self, key: str, make: Callable[[], Code]) -> Code:
+        """What `make` gives; threads that ask for one key at once wait for the first one's."""
+        with self._lock:
+            making = self._making.setdefault(key, _Making())
+        try:
+            with making.lock:
+                making.code = making.code or make()
+                return making.code
+        finally:
+            self._making.pop(key, None)
+
     def provide(self, library: Any, names: Sequence[str]) -> None:
         """Makes functions of a loaded library known to compiled code."""
         for name in names:
@@ -129,9 +159,16 @@ class Engine:
 
     def assembly(self, name: str, text: str) -> str:
         """The machine code as text, for people."""
-        with self._lock:
-            module, machine = self.optimise(name, text)
-            return machine.emit_assembly(module)
+        module, machine = self.optimise(name, text)
+        return machine.emit_assembly(module)
+
+
+def _at_once(function: Any) -> Any:
+    """A function of llvmlite's without the lock that lets one call at a time into LLVM.
+
+    For calls that take most of the time, on modules of contexts that no other thread has: LLVM needs no lock there.
+    """
+    return getattr(function, "_cfn", function)
 
 
 @functools.lru_cache(maxsize=1)

@@ -32,8 +32,9 @@ def kept_code(
         text, functions = write()
         return json.dumps(functions).encode() + b"\n" + engine.compile(name, text)
 
-    return kept(
-        folder, store.key(identity, engine.made_for), compiled, lambda content: _loaded(engine, content)
+    key = store.key(identity, engine.made_for)
+    return engine.once(
+        f"{folder} {key}", lambda: kept(folder, key, compiled, lambda content: _loaded(engine, content))
     )
 
 

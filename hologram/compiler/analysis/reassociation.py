@@ -1,10 +1,12 @@
 """Which sums and products a driver would rearrange, or contract.
 
-Those sums whose two sides share a value or both hold a constant; where it contracts, products that are added.
+Those sums whose two sides share a value or both hold a constant; products of which the other order overflows, or whose
+factor divided before; where it contracts, products that are added.
 
 Mesa's compiler takes `(a + b) - a` for b and `(x - k * c) - k * d` for `x - k * (c + d)` unless the shader decorates
 its arithmetic, and naga cannot. Compensated sums and range reductions live on such differences, so a dialect may hide
-the inner result from the driver (Dialect.hidden).
+the inner result from the driver (Dialect.hidden). NVIDIA's does the same with products: `(x * 0.5) * x` becomes half
+of a square that may overflow, `(1 / x) * x` one.
 """
 
 from __future__ import annotations
@@ -36,8 +38,10 @@ def fragile(program: Program, shortfalls: Set[str]) -> frozenset[int]:
             values |= {v for v in (_through(o, defined) for o in i.operands) if _product(v, defined)}
         if ordered:
             continue
+        if i.opcode is Opcode.DIV and _number(i.operands[1], defined) == 0:
+            values.add(i.operands[1])  # that it is 0 is not for the driver to know
         if i.opcode is Opcode.MUL:
-            values |= _scaled(i, defined)
+            values |= _scaled(i, defined) | _met_again(i, defined)
         if i.opcode not in _SUMS:
             continue
         *first, last = i.operands  # of an fma, `first` are the factors of its product
@@ -54,6 +58,12 @@ def computed(program: Program) -> frozenset[int]:
         for i in program.body.walk()
         if i.results and i.type.is_float and i.opcode in _LINEAR | {Opcode.DIV, Opcode.SQRT, Opcode.CONSTANT}
     )
+
+
+def _number(value: int, defined: dict[int, Instruction]) -> object:
+    """What a constant is."""
+    i = defined.get(value)
+    return i.attribute if i is not None and i.opcode is Opcode.CONSTANT else None
 
 
 def _product(value: int, defined: dict[int, Instruction]) -> bool:
@@ -87,6 +97,23 @@ def _atoms(
     return atoms
 
 
+def _met_again(i: Instruction, defined: dict[int, Instruction]) -> set[int]:
+    """A factor that is a product of the other one with something else, or was divided by it."""
+    found = set()
+    for value, other in (i.operands, i.operands[::-1]):
+        inner, again = defined.get(_through(value, defined)), _through(other, defined)
+        if inner is None or inner.opcode not in (Opcode.MUL, Opcode.DIV):
+            continue
+        first, second = (_through(o, defined) for o in inner.operands)
+        if inner.opcode is Opcode.DIV:
+            met = second == again
+        else:
+            met = first != second and again in (first, second)
+        if met:
+            found.add(inner.result)
+    return found
+
+
 def _scaled(i: Instruction, defined: dict[int, Instruction]) -> set[int]:
     """A factor that is itself a product with an extreme constant."""
     factors = set()
@@ -95,7 +122,7 @@ def _scaled(i: Instruction, defined: dict[int, Instruction]) -> set[int]:
         if inner is None or inner.opcode is not Opcode.MUL:
             continue
         for o in inner.operands:
-            c = defined[o].attribute if o in defined and defined[o].opcode is Opcode.CONSTANT else None
+            c = _number(o, defined)
             if isinstance(c, float) and c != 0 and not 1 / _EXTREME <= abs(c) <= _EXTREME:
                 factors.add(value)
     return factors

@@ -6,6 +6,7 @@ import json
 import math
 import platform
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from hologram.atlas.opcodes import ACCESSES, ATOMICS, LOOPS, STRUCTURED, WRITES, Opcode
@@ -16,6 +17,7 @@ from hologram.compiler.analysis.phases import may_store_early, rows
 from hologram.compiler.analysis.ranges import Lanes, Place, Range, Reference, positions_from, ranges, unproven
 from hologram.compiler.analysis.reuse import ELEMENTS
 from hologram.compiler.scheduling.interior import Interior
+from hologram.compiler.scheduling.orders import VECTOR_BYTES, crosswise, innermost, strips_of
 from hologram.compiler.scheduling.threads import Threads
 from hologram.foundation.frozen import frozen
 from hologram.foundation.sizes import whole
@@ -29,13 +31,13 @@ _UNVECTORED = 8  # times as much, where there is no vector of elements
 _SHARE_NS = 6_000  # launches estimated shorter stay on the calling thread
 _STREAM_BYTES = 16 << 20  # a result as large as this is not in a cache when it is read next
 _SLICE_NS = 3_000  # and no slice is made shorter
-VECTOR_BYTES = 64  # of the widest vectors, to which streamed results are aligned
 COLUMN_TILE = 1024  # outputs that are accumulated side by side, at most
 WORKGROUP = 256  # threads that meet, where a program does not say
 # From which on copies of a buffer are better than atomics: so many additions, and as many to an element of each copy.
 _ADDITIONS, _ADDITIONS_EACH = 4096, 2
 _COPIED_BYTES = 64 << 20  # at most
 _TOGETHER = 64  # lanes in a run, from which on some of them go through a loop together
+_COUNTED, _FEW = ("map", "row", "columns"), 4096  # forms, and elements of a grid, that code may be for alone
 _TURNS = 16  # of a loop in a program whose threads meet: it goes over what they share, so it is seldom short
 
 
@@ -55,6 +57,10 @@ class Variant:
     copied: str = ""  # form "scatter": the buffer of which each part of the lanes has a copy
     parts: int = 1
     inside: Interior | None = None  # form "map": the lanes away from the border
+    strips: int = (
+        0  # form "map": elements of the innermost axis that go along all of the axis before together
+    )
+    grid: tuple[int, ...] = ()  # the only one that the code is for, all of it in one call; (): it is for any
 
     @property
     def text(self) -> str:
@@ -77,6 +83,13 @@ class Schedule:
     def alone(self) -> bool:
         """Whether one call on the calling thread does it."""
         return len(self.totals) == 1 and self.slices[0] >= self.totals[0]
+
+    def only(self, grid: tuple[int, ...]) -> Schedule:
+        """The same with code for this grid alone, where that is small: loops whose counts are known are few vectors."""
+        variant = self.variant
+        if variant.form not in _COUNTED or not self.alone or math.prod(grid) > _FEW:
+            return self
+        return replace(self, variant=replace(variant, grid=grid))
 
 
 @frozen
@@ -240,7 +253,8 @@ def schedule(
         if known.together and order and grid[order[-1]] >= _TOGETHER:
             return Schedule(Variant("together", order, (), constants, guarded), (lanes,), (size,))
         form = "stream" if streams(known.streamed, accesses, extents, guarded) else "map"
-        return Schedule(Variant(form, order, (), constants, guarded), (lanes,), (size,))
+        strips = strips_of(order, accesses, grid, [p for *_, p in extents]) if form == "map" else 0
+        return Schedule(Variant(form, order, (), constants, guarded, strips=strips), (lanes,), (size,))
     apart = not _overlaps(known.loads_uniformly, known.writes_along, extents)
     early = known.early and not _overlaps(known.loads, known.writes_along, extents)
     if apart and crosswise(order, reduced, accesses, grid):
@@ -342,27 +356,3 @@ def _overlaps(read: frozenset[str], written: frozenset[str], extents: Sequence[E
     reads = [(a, a + n) for a, n, p in extents if p.name in read]
     writes = [(a, a + n) for a, n, p in extents if p.name in written]
     return any(a < d and c < b for a, b in reads for c, d in writes)
-
-
-def innermost(axes: Sequence[int], accesses: Sequence[Reference], grid: Sequence[int]) -> tuple[int, ...]:
-    """The axes in an order whose last one reads and writes memory with the smallest strides."""
-    if not axes:
-        return ()
-    best = min(axes, key=lambda axis: (_roughness(axis, accesses, grid), -axis))
-    return (*(a for a in axes if a != best), best)
-
-
-def _roughness(axis: int, accesses: Sequence[Reference], grid: Sequence[int]) -> float:
-    """Accesses that a vector along this axis cannot make in one piece; short axes count as if one were more."""
-    return sum(s.stride(axis) not in (0, 1) for s in accesses) + (
-        8 / max(grid[axis], 1) if grid[axis] < 32 else 0
-    )
-
-
-def crosswise(
-    order: Sequence[int], reduced: Sequence[int], accesses: Sequence[Reference], grid: Sequence[int]
-) -> bool:
-    """Whether a vector over outputs does better than one along the row."""
-    if not order or grid[order[-1]] < 8:
-        return False
-    return _roughness(order[-1], accesses, grid) < _roughness(reduced[-1], accesses, grid)

@@ -119,8 +119,8 @@ def _inverse(y: Value) -> Value:
     x = select(atlas.absolute(y) <= 0.7, inner, select(y < 0.0, -outer, outer))
     for _ in range(2):
         x = x - (atlas.erf(x) - y) / (_SLOPE_AT_0 * atlas.exp(-(x * x)))
-    beyond = select(atlas.absolute(y) == 1.0, y * math.inf, math.nan)
-    return select(atlas.absolute(y) < 1.0, x, beyond)
+    ends = select(y == 1.0, math.inf, select(y == -1.0, -math.inf, y * math.nan))
+    return select(atlas.absolute(y) < 1.0, x, ends)
 
 
 @elementwise(types=types.floating, samples=unary(-0.98, 0.98), reference=lambda x: special.erfinv(x), ulp=64,

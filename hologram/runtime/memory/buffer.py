@@ -214,7 +214,12 @@ class Buffer:
         if sender is not device:
             ends = (source_block.memory, source_block.offset, target_block.memory, target_block.offset)
             past_the_host = self.nbytes > 0 and with_room(device.receive, sender, *ends, self.nbytes)
-            return self if past_the_host else self.from_numpy(source.to_numpy(copy=None))
+            view = None if past_the_host or source.executor.limits.host_resident else self._resident()
+            if view is not None:
+                source.to_numpy(out=view.reshape(source.shape))
+            elif not past_the_host:
+                self.from_numpy(source.to_numpy(copy=None))
+            return self
         if self.nbytes and source_block is not target_block:
             with_room(
                 device.copy,

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from hologram.foundation.errors import DeviceLost, HologramError, OutOfMemory
 from hologram.machine.device import Device
+from hologram.runtime.memory.addresses import Addresses
 from hologram.runtime.memory.blocks import Block, BlockPool, Chunk, Divided, PoolStats, size_class
 
 LARGE_BYTES = 1 << 20  # of blocks that serve, and make way for, other sizes
@@ -48,6 +49,7 @@ class Pool(BlockPool):
         self._leaving: deque[tuple[Block, Chunk | None]] = deque()  # no longer ours, not yet the device's
         self._reserved = 0
         self._numbered: dict[int, Chunk] = {}  # where places are no addresses
+        self._addresses = Addresses()  # where they are
         self._cut: Chunk | None = None  # what small blocks are cut from
         self._divided: tuple[Block, weakref.ref[Divided]] | None = None
 
@@ -132,13 +134,19 @@ class Pool(BlockPool):
 
     def adopt(self, memory: Any, nbytes: int) -> Block:
         """A block over memory that the device has wrapped round foreign bytes; released when it is given back."""
-        block = self._divide(self._chunk(memory, nbytes), nbytes, self.foreign, adopted=True)
+        chunk = self._chunk(memory, nbytes, adopted=True)
+        block = self._divide(chunk, nbytes, self.foreign, adopted=True)
         self.release_foreign()
         return block
 
     def find(self, place: int) -> tuple[Any, int]:
-        """The memory and the offset of a place that is no address."""
-        return self._numbered[place >> PLACE_BITS].memory, place & (1 << PLACE_BITS) - 1
+        """The memory and the offset of a place."""
+        chunk = self._numbered.get(place >> PLACE_BITS)
+        if chunk is not None:
+            return chunk.memory, place & (1 << PLACE_BITS) - 1
+        with self.lock:
+            chunk = self._addresses.find(place)
+        return chunk.memory, place - chunk.place
 
     def divide(self, block: Block, inner: Divided) -> None:
         """Hands a taken block to a pool that cuts it up: it is freed with this one, and statistics count its parts."""
@@ -226,13 +234,15 @@ class Pool(BlockPool):
                 f"{now.allocated:,} bytes are in use by {now.count:,} blocks. {error}"
             ) from error
 
-    def _chunk(self, memory: Any, nbytes: int) -> Chunk:
+    def _chunk(self, memory: Any, nbytes: int, adopted: bool = False) -> Chunk:
         address = self.device.place(memory)
         chunk = Chunk(memory, nbytes, next(_numbers) << PLACE_BITS if address is None else address)
         with self.lock:
             self._reserved += nbytes
             if address is None:
                 self._numbered[chunk.place >> PLACE_BITS] = chunk
+            else:
+                self._addresses.add(chunk, adopted)
         return chunk
 
     def _divide(self, chunk: Chunk, nbytes: int, free_list: list[Any], adopted: bool = False) -> Block:
@@ -286,6 +296,8 @@ class Pool(BlockPool):
                 callback(block)
             if chunk is None:
                 continue
-            self._numbered.pop(chunk.place >> PLACE_BITS, None)
+            with self.lock:
+                self._numbered.pop(chunk.place >> PLACE_BITS, None)
+                self._addresses.remove(chunk)
             with suppress(DeviceLost):
                 self.device.release(chunk.memory)

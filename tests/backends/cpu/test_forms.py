@@ -12,6 +12,7 @@ import pytest
 
 import hologram as hg
 from hologram.atlas.opcodes import Opcode
+from hologram.backends.cpu.kernel import ProgramKernel
 from hologram.compiler.analysis.ranges import I64, Lanes
 from hologram.compiler.scheduling.ahead import ahead
 from hologram.compiler.scheduling.interior import inside, interior
@@ -25,6 +26,72 @@ RNG = np.random.default_rng(0)
 def executor() -> Iterator[hg.Executor]:
     with hg.Executor("cpu") as opened:
         yield opened
+
+
+@pytest.mark.parametrize("shape", [(16, 8, 8), (3, 9, 5), (1, 8, 1), (2, 70, 3)])
+def test_small_launches_of_a_loop_have_code_of_their_own(
+    executor: hg.Executor, monkeypatch: pytest.MonkeyPatch, shape: tuple[int, int, int]
+) -> None:
+    """Reductions along and across memory, and maps, in a scan: to the bit what NumPy has, NaN among it."""
+    batch, ways, states = shape
+    made, asked = set[tuple[str, bool]](), ProgramKernel.code
+
+    def code(kernel: ProgramKernel, variant: Any) -> Any:
+        made.add((variant.form, bool(variant.grid)))
+        return asked(kernel, variant)
+
+    monkeypatch.setattr(ProgramKernel, "code", code)
+    change = RNG.integers(-9, 9, (ways, states)).astype(np.float32)
+    seen = RNG.integers(-9, 9, (4, batch, ways)).astype(np.float32)
+    seen[2, 0, 0] = np.nan
+
+    def turn(np_: Any, score: Any, now: Any) -> Any:
+        every = (now + score[:, None])[:, :, None] + change_of[np_]
+        return np_.max(now, axis=1), (np_.max(every, axis=1), np_.argmax(every, axis=1))
+
+    change_of: dict[Any, Any] = {np: change, hg: executor.tensor(change)}
+    first = np.zeros(batch, np.float32)
+    scanned = hg.jit(lambda first, seen: hg.scan(lambda s, x: turn(hg, s, x), first, seen))
+    last, (most, places) = scanned(executor.tensor(first), executor.tensor(seen))
+    score, expected = first, []
+    for now in seen:
+        score, kept = turn(np, score, now)
+        expected.append(kept)
+    np.testing.assert_array_equal(last.to_numpy(), score)
+    np.testing.assert_array_equal(most.to_numpy(), [m for m, _ in expected])
+    np.testing.assert_array_equal(places.to_numpy(), [p for _, p in expected])
+    assert any(own for _, own in made), f"no code is for one grid alone: {made}"
+
+
+@pytest.mark.parametrize("order", [(1, 0, 2), (2, 1, 0), (0, 2, 1)])
+@pytest.mark.parametrize("shape", [(256, 192, 1), (48, 128, 32), (33, 256, 48), (3, 1024, 16)])
+@pytest.mark.parametrize("dtype", [np.float32, np.int8])
+def test_what_is_read_across_goes_by_strips(
+    executor: hg.Executor,
+    monkeypatch: pytest.MonkeyPatch,
+    order: tuple[int, ...],
+    shape: tuple[int, ...],
+    dtype: type,
+) -> None:
+    """Sums of a transposed array and one that lies in order, with a border whose inside is found, and without."""
+    made, asked = set[int](), ProgramKernel.code
+
+    def code(kernel: ProgramKernel, variant: Any) -> Any:
+        made.add(variant.strips)
+        return asked(kernel, variant)
+
+    monkeypatch.setattr(ProgramKernel, "code", code)
+    a = RNG.integers(-9, 9, shape).astype(dtype)
+    b = RNG.integers(-9, 9, [shape[k] for k in order]).astype(a.dtype)
+    x, y = executor.tensor(a), executor.tensor(b)
+    np.testing.assert_array_equal((x.permute(*order) + y).to_numpy(), a.transpose(order) + b)
+    np.testing.assert_array_equal((y + x.permute(*order)).to_numpy(), a.transpose(order) + b)
+    padded = hg.jit(lambda x, y: hg.pad(x, ((0, 0), (1, 0), (0, 0))).permute(*order) + y)
+    wider = np.pad(a, ((0, 0), (1, 0), (0, 0))).transpose(order)
+    c = RNG.integers(-9, 9, wider.shape).astype(a.dtype)
+    np.testing.assert_array_equal(padded(x, executor.tensor(c)).to_numpy(), wider + c)
+    if shape == (256, 192, 1) and order == (1, 0, 2):
+        assert 64 // a.itemsize in made
 
 
 @hg.kernel

@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("cuda.bindings", reason="cuda-python has no wheels for this platform")
 
 import hologram as hg
-from hologram.backends.cuda import device, kernel, tensor_maps
+from hologram.backends.cuda import kernel, tensor_maps
 from hologram.backends.cuda.compiler import NVRTC
 from hologram.backends.cuda.dialect import cuda
 from hologram.compiler.source.shader import load
@@ -209,13 +209,10 @@ def unaligned_map(patch: pytest.MonkeyPatch) -> None:
 
 
 def no_shared_memory_asked_for(patch: pytest.MonkeyPatch) -> None:
-    launcher = kernel.launcher
-
-    def other(context: Any) -> Callable[..., None]:
-        launch = launcher(context)
-        return lambda arguments, owners: launch(arguments._replace(shared_bytes=0), owners)
-
-    patch.setattr(device, "launcher", other)
+    arguments = kernel.CudaKernel.arguments
+    patch.setattr(
+        kernel.CudaKernel, "arguments", lambda self, *of: arguments(self, *of)._replace(shared_bytes=0)
+    )
 
 
 def more_shared_memory_than_allowed(patch: pytest.MonkeyPatch) -> None:

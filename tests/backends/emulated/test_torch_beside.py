@@ -15,6 +15,8 @@ import hologram as hg
 from hologram.backends.cuda.device import CudaDevice
 from hologram_torch import utils
 from hologram_torch.aten import memory
+from hologram_torch.device.devices import devices
+from hologram_torch.tensors.memory import hologram_tensor, torch_tensor
 from tests.backends.emulated import cuda as machine
 
 DATA = np.arange(12, dtype=np.float32).reshape(3, 4)
@@ -68,3 +70,28 @@ def test_a_buffer_is_the_tensor_and_nothing_beside_it(monkeypatch: pytest.Monkey
         monkeypatch.setattr(utils, "is_ours", lambda tensor: False)
         buffer = utils.tensor_to_buffer(ours, lent)  # pyright: ignore[reportArgumentType]
         np.testing.assert_array_equal(buffer.to_numpy(), np.arange(1, 1000, dtype=np.float32))
+
+
+@pytest.mark.usefixtures("installed")
+def test_tensors_go_from_card_to_card_past_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    with (
+        hg.Executor(backend=machine.NAME) as first,
+        hg.Executor(backend=machine.NAME, device=1) as second,
+    ):
+        for number, executor in enumerate((first, second)):
+            monkeypatch.setitem(devices._numbers, executor, number)
+        source = torch_tensor(first.tensor(DATA) * 2)
+        whole, half, part = (torch_tensor(second.zeros((3, 4), d)) for d in ("f32", "f16", "f32"))
+        with monkeypatch.context() as patch:
+            for way in ("read", "write"):
+                patch.delattr(CudaDevice, way)
+            whole.copy_(source)
+            half.copy_(source)
+            part[1:].copy_(source[0])
+        source.fill_(7)
+        for found, wanted in (
+            (whole, DATA * 2),
+            (half, DATA * 2),
+            (part[1:], DATA[:1] * 2 + np.zeros((2, 1))),
+        ):
+            np.testing.assert_array_equal(hologram_tensor(found).to_numpy(), wanted)

@@ -201,8 +201,8 @@ def nothing_held(patch: pytest.MonkeyPatch) -> None:
 
 def resources_untold(patch: pytest.MonkeyPatch) -> None:
     """The encoder is not told of buffers that a kernel reaches by pointers."""
-    original = MetalKernel._dispatch
-    patch.setattr(MetalKernel, "_dispatch", lambda *a: original(*a)._replace(indirect=()))
+    original = MetalKernel.dispatch
+    patch.setattr(MetalKernel, "dispatch", lambda *a: original(*a)._replace(indirect=()))
 
 
 def many_batches(executor: hg.Executor) -> None:

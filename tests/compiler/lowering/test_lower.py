@@ -158,6 +158,16 @@ def test_a_compensated_sum_survives_the_driver(agrees: Run) -> None:
     agrees(program, [x_ * 1000, y_, np.zeros_like(x_)], (), (100,))
 
 
+def test_products_that_another_order_makes_overflow_are_hidden() -> None:
+    b = Builder("atlas_products")
+    out = b.buffer("out", f32, Access.READ_WRITE)
+    x, y = (b.load(out, b.constant(n, index)) for n in range(2))
+    half, inverse, cube, nothing = x * 0.5, 1.0 / -x, y * y, b.constant(0.0, f32)
+    for place, value in enumerate((half * x, x * inverse, cube * y, (x * y) * 2.0, x / nothing)):
+        b.store(out, b.constant(place, index), value)
+    assert fragile(b.build(), {"order"}) == {half.id, inverse.id, nothing.id}
+
+
 def test_every_atomic_of_words_is_spelled(agrees: Run) -> None:
     ordered = {O.ATOMIC_EXCHANGE, O.ATOMIC_COMPARE_EXCHANGE}  # whose result depends on who comes first
     for opcode in sorted(ATOMICS - ordered, key=lambda o: o.value):

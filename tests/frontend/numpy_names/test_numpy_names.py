@@ -265,7 +265,6 @@ def test_waiting_functions_refuse_a_trace(executor: hg.Executor) -> None:
         (lambda t: hg.diag(t(2).reshape(1, 1, 2)), "diag: a vector or a matrix is needed"),
         (lambda t: hg.average(t(3), 0, t(2)), "average: weights must have shape"),
         (lambda t: hg.geomspace(-1.0, 1.0), "geomspace: two numbers of one sign"),
-        (lambda t: hg.round(t(3).astype("i32"), -1), "round: integers are rounded"),
     ],
 )
 def test_refused(executor: hg.Executor, call: Any, match: str) -> None:

@@ -70,7 +70,9 @@ def open_frame(w: Writer, program: Program, variant: Variant) -> Frame:
     }
     prepare(w, [(d, scalars[name]) for name, d in _divisors(program).items()])
     memory = {b.name: load_slot(w, k, "ptr") for k, b in enumerate(program.buffers)}
-    extents = {k: load_slot(w, slots.extents + k, "i64") for k in range(program.rank)}
+    extents = dict(enumerate(map(str, variant.grid)))
+    if not extents:
+        extents = {k: load_slot(w, slots.extents + k, "i64") for k in range(program.rank)}
     arrays = (*program.shared, *program.local)
     memory |= {a.name: w.alloca(memory_type(a.dtype), a.size) for a in arrays}
     return Frame(program, w, memory, scalars, extents, frozenset(a.name for a in arrays))

@@ -144,7 +144,10 @@ def column_body(
 ) -> None:
     """Tiles of rows along the chosen outer axis, in the order of the outer axes."""
     frame = open_frame(w, program, variant)
-    size = load_slot(w, Slots(program).tile, "i64")
+    if variant.grid:
+        size = str(min(COLUMN_TILE, variant.grid[variant.order[-1]]))
+    else:
+        size = load_slot(w, Slots(program).tile, "i64")
     arrays = [[_Arrays(w, Fold(i)) for i in phase.reductions] for phase in phases]
 
     def run(outer: dict[int, str], start: str, stop: str) -> None:
@@ -160,7 +163,7 @@ def column_body(
 
         w.loop(start, stop, size, [], body)
 
-    runs(w, frame, variant.order, "%begin", "%end", run)
+    runs(w, frame, variant.order, "%begin", "%end", run, bool(variant.grid))
 
 
 def _visit(

@@ -48,6 +48,11 @@ def positions(frame: Frame, coordinates: Mapping[int, str]) -> Position:
     return position
 
 
+Run = Callable[
+    [dict[int, str], str, str], None
+]  # coordinates of the axes before the innermost one, start, stop
+
+
 def odometer(
     w: Writer, frame: Frame, axes: Sequence[int], begin: str, end: str, each: Callable[[dict[int, str]], None]
 ) -> None:
@@ -77,13 +82,20 @@ def decompose(w: Writer, frame: Frame, axes: Sequence[int], number: str) -> list
 
 def runs(
     w: Writer, frame: Frame, order: Sequence[int], begin: str, end: str,
-    each: Callable[[dict[int, str], str, str], None],
+    each: Run, whole: bool = False,
 ) -> None:  # fmt: skip
-    """Cuts the lanes from begin to end into runs along the last axis: each(outer coordinates, start, stop)."""
+    """Cuts the lanes from begin to end into runs along the last axis: each(outer coordinates, start, stop).
+
+    `whole`: these are all lanes, so that runs are as long as the axis.
+    """
     if len(order) <= 1:
         each({}, begin, end)
         return
     inner = frame.extents[order[-1]]
+    if whole:
+        count = w(f"udiv i64 {end}, {inner}")
+        odometer(w, frame, order[:-1], begin, count, lambda coordinates: each(coordinates, "0", inner))
+        return
     first = w(f"udiv i64 {begin}, {inner}")
     rounded = w(f"add nsw i64 {end}, {w(f'sub nsw i64 {inner}, 1')}")
     last = w(f"udiv i64 {rounded}, {inner}")
@@ -121,7 +133,7 @@ def map_body(w: Writer, program: Program, variant: Variant) -> None:
         w.loop(start, stop, "1", [], element, lanes=lanes, rounds=rounds(body) if lanes else 1)
 
     if variant.inside is None:
-        runs(w, frame, variant.order, "%begin", "%end", partial(run, frame))
+        _cut(w, frame, variant, partial(run, frame))
         return
     margins = variant.inside.margins
     within = replace(frame, program=inside(program, variant.inside.decided))
@@ -139,7 +151,25 @@ def map_body(w: Writer, program: Program, variant: Variant) -> None:
         w.loop("0", "2", "1", [], end)
         run(within, outer, first, last)
 
-    runs(w, frame, variant.order, "%begin", "%end", parted)
+    _cut(w, frame, variant, parted)
+
+
+def _cut(w: Writer, frame: Frame, variant: Variant, each: Run) -> None:
+    """The lanes of a launch in runs along the innermost axis, or along strips of it."""
+    if not variant.strips:
+        runs(w, frame, variant.order, "%begin", "%end", each, bool(variant.grid))
+        return
+    *outer, before, last = variant.order
+    strip, within = frame.program.rank, frame.program.rank + 1  # as two axes more
+    count = w(f"udiv i64 {frame.extents[last]}, {variant.strips}")
+    wide = replace(frame, extents={**frame.extents, strip: count, within: str(variant.strips)})
+
+    def run(coordinates: dict[int, str], start: str, stop: str) -> None:
+        first = w(f"mul nsw i64 {coordinates[strip]}, {variant.strips}")
+        start, stop = (w(f"add nsw i64 {first}, {x}") for x in (start, stop))
+        each({axis: place for axis, place in coordinates.items() if axis != strip}, start, stop)
+
+    runs(w, wide, (*outer, strip, before, within), "%begin", "%end", run)
 
 
 def _inside(

@@ -7,6 +7,7 @@ threads can share a launch. Buffers need no `noalias`: lanes are independent by 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from hologram.atlas.program import Program
@@ -29,11 +30,18 @@ def module(program: Program, variant: Variant, width: int) -> tuple[str, tuple[s
     texts, names, declarations, metadata = [], [], set[str](), ["distinct !{}"]
     for stem, emit in bodies:
         w = Writer(metadata)
+        bounds = "%begin", "%end"
+        if variant.grid:
+            total = math.prod(variant.grid[: len(variant.grid) - program.reduced])
+            w.do("%begin = add i64 0, 0")
+            w.do(f"%end = add i64 {total}, 0")
+            bounds = "%first", "%last"
         emit(w)
         w.do("ret void")
         name = f"{program.name}.{stem}"
         names.append(name)
-        texts.append(w.function(f'void @"{name}"(ptr noalias %arguments, i64 %begin, i64 %end)', attributes))
+        told = ", ".join(f"i64 {bound}" for bound in bounds)
+        texts.append(w.function(f'void @"{name}"(ptr noalias %arguments, {told})', attributes))
         declarations |= w.declarations
     nodes = [f"!{number} = {text}" for number, text in enumerate(metadata)]
     return "\n\n".join(["\n".join(sorted(declarations)), *texts, "\n".join(nodes), ""]), tuple(names)

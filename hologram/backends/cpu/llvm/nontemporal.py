@@ -15,7 +15,8 @@ from hologram.backends.cpu.llvm.arguments import open_frame
 from hologram.backends.cpu.llvm.lane import Frame, Lane
 from hologram.backends.cpu.llvm.loops import GROUP, positions
 from hologram.backends.cpu.llvm.writer import Writer, memory_type, to_memory
-from hologram.compiler.scheduling.loops import VECTOR_BYTES, Variant, streamed_store
+from hologram.compiler.scheduling.loops import Variant, streamed_store
+from hologram.compiler.scheduling.orders import VECTOR_BYTES
 
 STRIP_BYTES = 4 * VECTOR_BYTES
 

@@ -18,7 +18,7 @@ REGISTER = {"f32": "float", "f64": "double", "bool": "i1", "index": "i64"}
 MEMORY = {"f32": "float", "f16": "half", "bf16": "i16", "f64": "double", "bool": "i8", "index": "i64"}
 
 _ONCE = '!{!"llvm.loop.unroll.runtime.disable"}'  # loops whose length is known are still unrolled whole
-_KEPT = '!{!"llvm.loop.unroll.disable"}'
+_KEPT = ('!{!"llvm.loop.unroll.disable"}', '!{!"llvm.loop.vectorize.enable", i1 false}')
 _LANES = (
     '!{!"llvm.loop.parallel_accesses", !0}',
     f'!{{!"llvm.loop.vectorize.followup_epilogue", {_ONCE}, !{{!"llvm.loop.isvectorized", i32 1}}}}',
@@ -161,7 +161,7 @@ class Writer:
         if rounds > 1:
             properties.append(f'!{{!"llvm.loop.interleave.count", i32 {rounds}}}')
         if kept:
-            properties.append(_KEPT)
+            properties += _KEPT
         elif self._loops:
             properties.append(_ONCE)
         self._loops += loops + 1

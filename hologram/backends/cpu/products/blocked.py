@@ -29,10 +29,10 @@ def _kind(engine: Engine, dtype: DType) -> type[panels.Products]:
     return PairedProducts if dtype == bf16 and engine.multiplies_pairs else panels.Products
 
 
-@functools.lru_cache(maxsize=8)
-def _code(engine: Engine, dtype: DType, stored: DType) -> Code:
-    text = _kind(engine, dtype)(dtype, stored, engine.vector_bits).text()
-    return kept_code(engine, "blocked", text, lambda: (text, panels.FUNCTIONS))
+@functools.lru_cache(maxsize=16)
+def _code(engine: Engine, dtype: DType, stored: DType, function: str) -> Code:
+    text = _kind(engine, dtype)(dtype, stored, engine.vector_bits).text(function)
+    return kept_code(engine, function, text, lambda: (text, (function,)))
 
 
 @frozen
@@ -75,7 +75,6 @@ def blocked_pieces(product: Product, dtype: DType, stored: DType, host: Host) ->
     if not product.out.size or not k:
         return []
     engine = host.engine()
-    code = _code(engine, dtype, stored)
     width = panels.panel_columns(dtype, engine.vector_bits)
     batch = product.out.shape[0]
     few = reads_along_k(product) and min(m, n) <= _MOST_DOTS and max(m, n) >= panels.DOT_COLUMNS
@@ -85,6 +84,7 @@ def blocked_pieces(product: Product, dtype: DType, stored: DType, host: Host) ->
     most_rows = m if few else _kind(engine, dtype).block_rows
     cut = units((batch, m, n, k), panels.DOT_COLUMNS if few else width, most_rows, host.threads)
     room_bytes = 0 if few else _room_bytes(cut, width, added_as(dtype).itemsize)
+    code = _code(engine, dtype, stored, "dots" if few else "blocks")
     numbers = {
         "m": m,
         "n": n,
@@ -99,7 +99,7 @@ def blocked_pieces(product: Product, dtype: DType, stored: DType, host: Host) ->
     words = [numbers.get(name, 0) for name in panels.WORDS]
     operands = (1, 0, 2) if turned else (0, 1, 2)
     patches = tuple(Patch(word, ADDRESS, argument) for word, argument in enumerate(operands))
-    step = Step(code.addresses[panels.FUNCTIONS.index("dots" if few else "blocks")], cut.total, cut.slice)
+    step = Step(code.addresses[0], cut.total, cut.slice)
     if few:
         return [Piece((step,), words, patches, owner=code)]
     flags, room = (panels.WORDS.index(name) for name in ("flags", "room"))

@@ -108,7 +108,7 @@ class Packing:
                 self._keep(w, self._number, value, w.element(target, self._number, c))
                 return ()
 
-            w.loop(start, stop, "1", (), column)
+            w.loop(start, stop, "1", (), column, kept=step == "%column")  # no vectors of what lies apart
             return ()
 
         w.loop(*rows, "1", (), row)
@@ -166,7 +166,7 @@ class Packing:
                     self._store(w, value, w.element(target, "i8", w(f"mul i64 {c}, {step}")))
                     return ()
 
-                w.loop("0", "%columns", "1", (), column)
+                w.loop("0", "%columns", "1", (), column, kept=step == "%column")
                 return ()
 
             w.loop("0", "%rows", "1", (), row)

@@ -34,7 +34,6 @@ WORDS = (
 DEPTH = 320  # elements along k that are packed together
 MICRO_ROWS = 6
 DOT_COLUMNS = 4
-FUNCTIONS = ("dots", "blocks")
 _POINTERS = frozenset({"a", "b", "out", "room", "flags", "x", "other", "taps", "after"})
 
 
@@ -54,8 +53,12 @@ class Panels(Packing):
         pointers = ", ".join(f"ptr @micro{max(rows, 1)}" for rows in (0, *micros))
         table = f"@micros = internal constant [{self.micro_rows + 1} x ptr] [{pointers}]"
         called = [table, self.convert(), *(self.micro(rows) for rows in micros), self.finish()]
+        return self.joined([*called, *functions])
+
+    def joined(self, functions: Sequence[str]) -> str:
+        """IR of these functions alone."""
         metadata = [f"!{k} = {node}" for k, node in enumerate(self.metadata)]
-        return "\n".join([*called, *functions, *sorted(self.declarations), *metadata, ""])
+        return "\n".join([*functions, *sorted(self.declarations), *metadata, ""])
 
     def micro(self, rows: int) -> str:
         """c = a b, or c += a b, of a block's rows and a panel; rows of a are DEPTH apart, of c `%c.row` bytes."""
@@ -202,9 +205,11 @@ class Products(Panels):
     dot_rows = (2, 1)  # of a that go along b together
     dot_rounds = 8  # vectors of a row alone that are added up apart from one another
 
-    def text(self) -> str:
-        """The module."""
-        return self.module([*(self.dot(rows) for rows in self.dot_rows), self.dots(), self.blocks()])
+    def text(self, function: str) -> str:
+        """The module of `dots`, or of `blocks`."""
+        if function == "blocks":
+            return self.module([self.blocks()])
+        return self.joined([*(self.dot(rows) for rows in self.dot_rows), self.dots()])
 
     def _line(self, w: Writer, pointer: str) -> str:
         """A vector of neighbours along k, as what is multiplied."""

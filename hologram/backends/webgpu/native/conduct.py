@@ -76,6 +76,7 @@ QUESTIONS = (
     Question("choices", "select(a, b, b == b)", (-0.0, NAN), -0.0),
     Question("order", "(a + b) - a", (2.0**24, 0.3), 0.0),
     Question("order", "(a * 0.5f) * a", (2.0**64,), 2.0**127),
+    Question("order", "(1.0f / a) * a", (49.0,), float(np.float32(1) / np.float32(49) * np.float32(49))),
     Question("order", "a * 1e-30f * 1e-20f * 1e+30f", (1.0,), 0.0),
     Question("order", "(a - b * 1.5f) - b * 0.1f", (1.5 * 2.0**24, 2.0**24), -0.1 * 2.0**24),
     Question("order", "(a + 16777216.0f) - 16777216.0f", (0.3,), 0.0),
@@ -91,7 +92,9 @@ QUESTIONS = (
     Question("remainder", "f32(i32(a) % i32(b))", (7.0, -3.0), 1.0),
     Question("remainder", "f32(i32(a) % i32(b))", (-7.0, -3.0), -1.0),
 )
-_ANSWERS = len(QUESTIONS) + 2  # turns of the loop, groups whose memory was not clear
+_ANSWERS = len(QUESTIONS) + 1  # the loop's turns behind them
+# What no question shows: wgpu-native 29 leaves workgroup memory as it is, where a fresh card may well have zeros.
+ALWAYS = frozenset({"cleared"})
 
 
 def _text() -> str:
@@ -99,7 +102,6 @@ def _text() -> str:
     lines = [
         "@group(0) @binding(0) var<storage, read> given: array<u32>;",
         "@group(0) @binding(1) var<storage, read_write> answers: array<atomic<u32>>;",
-        f"var<workgroup> shared_words: array<u32, {THREADS}>;",
         "",
         "fn ask(k: u32) {",
         "    var a: f32;",
@@ -113,17 +115,11 @@ def _text() -> str:
     lines += [
         "    var turns = 0u;",
         f"    for (var i = 0u; i < given[{first}]; i += 1u) {{ turns += 1u; }}",
-        f"    atomicStore(&answers[{last - 2}], turns);",
+        f"    atomicStore(&answers[{last - 1}], turns);",
         "}",
         "",
         f"@compute @workgroup_size({THREADS})",
         "fn main(@builtin(workgroup_id) groups: vec3<u32>, @builtin(local_invocation_index) thread_index: u32) {",
-        "    let before = shared_words[thread_index];",
-        f"    if (before != 0u) {{ atomicStore(&answers[{last - 1}], before); }}",
-        "    workgroupBarrier();",
-        "    shared_words[thread_index] = given[0] | 0x80000000u;",
-        "    workgroupBarrier();",
-        f"    if (shared_words[(thread_index + 1u) % {THREADS}u] == 0u) {{ atomicStore(&answers[{last - 1}], 1u); }}",
         f"    let k = groups.x * {THREADS}u + thread_index;",
         f"    let x = bitcast<f32>(given[{first + 1}u + 2u * (k / 2u)]);",
         f"    let y = bitcast<f32>(given[{first + 2}u + 2u * (k / 2u)]);",
@@ -206,8 +202,9 @@ def _asked(pipelines: Pipelines, transfers: Transfers) -> np.ndarray:
 def shortfalls(answers: np.ndarray) -> list[str]:
     """The words of what the answers are wrong about."""
     words = {q.word for q, bits in zip(QUESTIONS, answers, strict=False) if not _right(q.wanted, bits)}
-    turns, unclear = (int(n) for n in answers[len(QUESTIONS) : _ANSWERS])
-    words |= {word for word, wrong in (("loops", turns != TURNS), ("cleared", unclear)) if wrong}
+    words |= ALWAYS
+    if answers[len(QUESTIONS)] != TURNS:
+        words.add("loops")
     x, y = _samples().T
     quotients, roots = answers[_ANSWERS:].view(np.float32).reshape(-1, 2).T
     if (quotients != x / y).any() or (roots != np.sqrt(np.abs(x))).any():

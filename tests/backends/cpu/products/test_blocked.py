@@ -154,7 +154,7 @@ def test_code_for_pairs_is_ir_everywhere() -> None:
     engine = shared_engine()
     if int(engine.target.split()[1].split(".")[0]) < 16:
         pytest.skip(f"{engine.target.split(' ', 2)[:2]} has the instruction for other operands")
-    engine.optimise("pairs", PairedProducts(dtypes.bf16, dtypes.f32, 512).text())
+    engine.optimise("pairs", PairedProducts(dtypes.bf16, dtypes.f32, 512).text("blocks"))
 
 
 @HALVES

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from tests.backends.emulated.cuda.kernels import Kernel
 from tests.backends.emulated.cuda.memory import Misuse
 
+DEPTH = 1024  # operations that wait in a stream: who enqueues one more waits for the first, as on a card
+
 
 @dataclass(eq=False)
 class Context:
@@ -42,6 +44,8 @@ class Stream:
         return self.done + len(self.queue)
 
     def add(self, run: Callable[[], None], *uses: int) -> None:
+        if len(self.queue) >= DEPTH:
+            self.drain(self.done + 1)
         self.queue.append(Work(run, uses))
 
     def drain(self, until: int | None = None) -> None:

@@ -62,9 +62,8 @@ def test_a_refused_limit_is_left_out(offered):
     assert got.features == true.features
     assert got.limits["maxBindGroups"] <= limits["maxBindGroups"]
     assert got.limits["maxBufferSize"] == limits["maxBufferSize"]
-    assert (
-        8 <= device.info.limits.max_bindings <= limits["maxStorageBuffersPerShaderStage"]
-    )  # WebGPU's default
+    watched = not device.info.limits.keeps("loops")  # which takes one of WebGPU's own 8
+    assert 8 - watched <= device.info.limits.max_bindings <= limits["maxStorageBuffersPerShaderStage"]
     assert computes(device)
     device.close()
 

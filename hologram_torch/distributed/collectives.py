@@ -1,11 +1,9 @@
-"""torch.distributed for tensors of the device: collectives of gloo, on copies in host memory where it is not theirs.
+"""The collectives of `c10d` for tensors of the device: those of the engine that a group has, gloo or NCCL.
 
-    torch.distributed.init_process_group()          # or "hologram", "gloo", "cpu:gloo,hologram:gloo"
-
-A group is PyTorch's own, with gloo behind it. What goes to the device in its collectives are the operators of `c10d`,
-which every way to a collective ends in: torch.distributed's functions, functional collectives, DistributedDataParallel
-in C++. Their kernels are here. A collective runs while the caller goes on, and its results are copied to the device as
-soon as they are there: DistributedDataParallel reduces a bucket while its backward pass computes the next.
+What goes to the device in a group's collectives are these operators, which every way to a collective ends in:
+torch.distributed's functions, functional collectives, DistributedDataParallel in C++. Their kernels are here. With gloo
+a collective runs while the caller goes on, and its results are copied to the device as soon as they are there:
+DistributedDataParallel reduces a bucket while its backward pass computes the next. NCCL: cards.py.
 """
 
 from __future__ import annotations
@@ -21,10 +19,10 @@ import torch.distributed as dist
 from torch._C._distributed_c10d import _create_work_from_future  # pyright: ignore
 from torch.utils import _pytree as pytree
 
-from hologram_torch.loading import NAME
+from hologram_torch.distributed import cards
+from hologram_torch.distributed.engine import Engine, Handed
+from hologram_torch.loading import NAME, whole
 from hologram_torch.tensors.memory import hologram_tensor, is_ours
-
-__all__ = ["opened"]
 
 HOST = torch.device("cpu")
 DEVICE = torch.device(NAME)
@@ -58,19 +56,39 @@ FLAT = (
     c10d.allgather_into_tensor_coalesced_,
     c10d.reduce_scatter_tensor_coalesced_,
 )
+# What goes through the host where a group has an engine there: two that send to each other would wait in NCCL.
+BY_HOST = (c10d.barrier, c10d.recv_, c10d.recv_any_source_, c10d.send)
 SHARED = (torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.uint8)
 _operations: Any = dist.ReduceOp.RedOpType
 AVERAGE = int(_operations.AVG)
+# What complex numbers have, part by part.
+LINEAR = (int(_operations.SUM), AVERAGE, int(_operations.PREMUL_SUM))
 
 library = torch.library.Library("c10d", "IMPL")
 
 
 def opened(store: Any, rank: int, size: int, timeout: timedelta) -> Any:
     """What a group has for a device, as torch.distributed asks for it: gloo, which is given tensors of the host."""
+    whole()  # which has groups agree on NCCL
     return dist.ProcessGroupGloo(store, rank, size, timeout=timeout)
 
 
 _get_backend: Callable[..., Any] = dist.ProcessGroup._get_backend
+_register_backend: Callable[..., None] = dist.ProcessGroup._register_backend
+
+
+def _registered(group: Any, device: torch.device, kind: Any, backend: Any = None) -> None:
+    """Gives a group a backend for a device, and NCCL beside that which was made by `opened`, where that can be.
+
+    Gloo is known by its own name too, which PyTorch asks for where no backend was named.
+    """
+    kinds = dist.ProcessGroup.BackendType
+    if device != DEVICE or kind != kinds.CUSTOM:
+        return _register_backend(group, device, kind, backend)
+    for known in (kinds.GLOO, kind):
+        _register_backend(group, device, known, backend)
+    gloo = getattr(backend, "wrapped_pg", backend)  # PyTorch wraps it where it is to tell more
+    cards.agree(group, gloo.options._timeout, _register_backend)
 
 
 def _backend(group: Any, device: Any) -> Any:
@@ -78,16 +96,20 @@ def _backend(group: Any, device: Any) -> Any:
     kind = torch.device(torch.device(device).type)
     other = {HOST: DEVICE, DEVICE: HOST}.get(kind)
     if kind not in group._device_types and other in group._device_types:
-        group._register_backend(kind, dist.ProcessGroup.BackendType.CUSTOM, _get_backend(group, other))
+        _register_backend(group, kind, dist.ProcessGroup.BackendType.CUSTOM, _get_backend(group, other))
     return _get_backend(group, device)
 
 
-def _host(x: torch.Tensor) -> tuple[torch.Tensor, bool]:
-    """What gloo is given for a tensor of the device: its memory where that is the host's, else a copy; and which."""
+def _host(x: torch.Tensor) -> Handed:
+    """For gloo, a tensor's memory where that is the host's, else a copy."""
     own = hologram_tensor(x)
     if own.executor.limits.host_resident and own.layout.is_contiguous and x.dtype in SHARED:
-        return torch.from_dlpack(own), True
-    return x.detach().cpu().contiguous(), False
+        return torch.from_dlpack(own), None
+    copy = x.detach().cpu().contiguous()
+    return copy, copy
+
+
+GLOO = Engine(hand=_host)
 
 
 def _finished(work: Any) -> Any:
@@ -149,6 +171,15 @@ class Received(dist.Work):
     source_rank = _source_rank
 
 
+def _engine(collective: Any, group: Any, tensors: Sequence[torch.Tensor]) -> Engine:
+    """Which of a group's engines runs a collective on tensors of the device."""
+    by_host = collective in BY_HOST and not {HOST, DEVICE}.isdisjoint(group._device_types)
+    if tensors and not by_host and cards.reached(group, tensors):
+        return cards.NCCL
+    _backend(group, HOST)
+    return GLOO
+
+
 def _kernel(collective: Any, writes: bool) -> Callable[..., Any]:
     operator = collective.default
     names = [argument.name for argument in operator._schema.arguments]
@@ -158,48 +189,52 @@ def _kernel(collective: Any, writes: bool) -> Callable[..., Any]:
     alone = len(operator._schema.returns) == 1  # the Work, without the tensors
 
     def run(*given: Any) -> Any:
-        staged: dict[int, tuple[torch.Tensor, torch.Tensor, bool]] = {}
+        group = dist.ProcessGroup.unbox(given[group_at])
+        ours = [x for x in pytree.tree_leaves(given) if is_ours(x)]
+        engine = _engine(collective, group, ours)
+        staged: dict[int, tuple[torch.Tensor, Handed]] = {}
 
-        def down(x: torch.Tensor) -> torch.Tensor:
+        def handed(x: torch.Tensor) -> torch.Tensor:
             if not is_ours(x):
                 return x
             if id(x) not in staged:
-                staged[id(x)] = (x, *_host(x))
-            here = staged[id(x)][1]
+                staged[id(x)] = (x, engine.hand(x))
+            here, _ = staged[id(x)][1]
             return here.view(-1) if collective in FLAT else here
 
-        group = dist.ProcessGroup.unbox(given[group_at])
-        _backend(group, HOST)
-        hosts = list(pytree.tree_map_only(torch.Tensor, down, given))
-        mean = reduces is not None and given[reduces].op() == AVERAGE
+        if reduces is not None and given[reduces].op() not in LINEAR and any(x.is_complex() for x in ours):
+            raise ValueError(f"{operator.name()}: complex numbers have sums and means alone")
+        theirs = list(pytree.tree_map_only(torch.Tensor, handed, given))
+        mean = reduces is not None and not engine.means and given[reduces].op() == AVERAGE
         if mean and not all(x.is_floating_point() or x.is_complex() for x in pytree.tree_leaves(given[0])):
             raise ValueError(f"{operator.name()}: ReduceOp.AVG is of floats, got integers")
         if reduces is not None:
-            hosts[reduces] = (
-                torch.classes.c10d.ReduceOp() if mean else given[reduces]
-            )  # a sum: gloo has no mean
+            theirs[reduces] = torch.classes.c10d.ReduceOp() if mean else given[reduces]  # a sum
         # What runs on gloo's thread holds no group: the last reference to it would go there, and end the process.
         size, where = group.size(), f"{operator.name()} of rank {group.rank()} of {group.size()}"
-        with _told(where):
-            results = operator(*hosts)
+        with engine.turn(ours), _told(where):
+            results = operator(*theirs)
         work = dist.Work.unbox(results if alone else results[-1])
         wanted = [staged[id(x)] for x in pytree.tree_leaves(given[0]) if id(x) in staged] if writes else []
 
         def copied() -> list[torch.Tensor]:
             with torch.no_grad():
-                for there, here, shared in wanted:
-                    result = here.div_(size) if mean else here
-                    if not shared:
+                for there, (here, result) in wanted:
+                    if mean:
+                        here.div_(size)
+                    if result is not None:
                         there.copy_(result)
                     elif not there.is_inference():
                         torch._C._increment_version([there])
             return [there for there, *_ in wanted]
 
-        if wanted and async_at < len(given) and not given[async_at]:
-            with _told(where):
-                work.wait()
+        if engine.queued or (wanted and async_at < len(given) and not given[async_at]):
+            with engine.turn(ours), _told(where):
+                if work is not None:  # NCCL gives none where the queue waits already
+                    work.wait()
+                found = copied()
             done = torch.futures.Future()
-            done.set_result(copied())
+            done.set_result(found)
             work = _create_work_from_future(done)  # some of gloo's write their results at each wait
         elif wanted and collective is c10d.recv_any_source_:
             work = Received(work, copied)
@@ -223,7 +258,7 @@ def _kernel(collective: Any, writes: bool) -> Callable[..., Any]:
 def register() -> None:
     """Has the operators run so on the device; where PyTorch was built without torch.distributed there are none."""
     groups: Any = dist.ProcessGroup
-    groups._get_backend = _backend
+    groups._get_backend, groups._register_backend = _backend, _registered
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Warning only once for all operators", UserWarning)
         for collective, writes in COLLECTIVES.items():

@@ -1,0 +1,54 @@
+"""hg.distributed over MPI, where it is here, and what is refused without processes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from importlib.util import find_spec
+
+import pytest
+
+import hologram as hg
+from hologram.frontend import distributed
+
+
+@pytest.fixture(autouse=True)
+def _apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(distributed, "_world", distributed._World())
+
+
+@pytest.mark.skipif(not (find_spec("mpi4py") and shutil.which("mpiexec")), reason="needs mpi4py and mpiexec")
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_collectives_over_mpi(count: int) -> None:
+    """By mpi4py's communicator as it is; `pip install mpi4py mpich` has both."""
+    command = ["mpiexec", "-n", str(count), sys.executable, "-m", "tests.frontend.ranks"]
+    environment = os.environ | {"HOLOGRAM_CPU_THREADS": "1"}
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    assert run.returncode == 0, run.stderr
+    assert all(f"rank {k} of {count} is well" in run.stdout for k in range(count)), run.stdout
+
+
+def test_what_is_asked_too_early_says_so() -> None:
+    x = hg.zeros(2)
+    for call in (
+        hg.distributed.rank,
+        hg.distributed.size,
+        hg.distributed.barrier,
+        lambda: hg.distributed.all_reduce(x),
+        lambda: hg.distributed.broadcast(x),
+        lambda: hg.distributed.all_gather(x),
+    ):
+        with pytest.raises(hg.DistributedError, match=r"init\(\) comes first"):
+            call()
+
+
+def test_what_carries_nothing_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(
+        TypeError, match=r"a carrier has Get_rank, Get_size, Iallreduce, Iallgather, Ibcast.*got str"
+    ):
+        hg.distributed.init("gloo")  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "mpi4py.MPI", None)
+    with pytest.raises(hg.DistributedError, match="mpi4py is not here"):
+        hg.distributed.init()
