@@ -37,7 +37,8 @@ def _draws(node: torch.fx.Node) -> bool:
         return True
     at = places["dropout_p"]
     default = target._schema.arguments[at].default_value
-    return (node.args[at] if at < len(node.args) else node.kwargs.get("dropout_p", default)) != 0
+    share = node.args[at] if at < len(node.args) else node.kwargs.get("dropout_p", default)
+    return not (isinstance(share, (int, float)) and share == 0)
 
 
 def on_host(graph: torch.fx.GraphModule) -> tuple[bool, ...]:

@@ -9,12 +9,12 @@ from hologram.atlas.program import Launchable
 from hologram.backends.cuda import foreign
 from hologram.backends.cuda.compiler import Compiler
 from hologram.backends.cuda.context import Context
-from hologram.backends.cuda.graph import sequence
 from hologram.backends.cuda.kernel import CudaKernel, KernelContext, launcher
+from hologram.backends.cuda.launches.graph import sequence
+from hologram.backends.cuda.launches.told import Told, slots_of
 from hologram.backends.cuda.memory import WORD, Memory, Transfers
 from hologram.backends.cuda.staging import FETCHED_BYTES
 from hologram.backends.cuda.timeline import EventTimeline
-from hologram.backends.cuda.told import Told, slots_of
 from hologram.backends.cuda.vendor import Vendor, VendorKernel
 from hologram.compiled import byte_programs
 from hologram.compiled.device import CompilingDevice

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hologram.atlas.program import Launchable
-from hologram.backends.cuda import tensor_maps
 from hologram.backends.cuda.compiler import Compiler, kept
 from hologram.backends.cuda.context import Context
 from hologram.backends.cuda.dialect import cuda
+from hologram.backends.cuda.launches import tensor_maps
 from hologram.compiled.text_kernel import TextKernel
 from hologram.compiler.scheduling.schedule import most_lanes
 from hologram.compiler.source.codegen import Source

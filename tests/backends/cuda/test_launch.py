@@ -14,9 +14,10 @@ import pytest
 
 from hologram.atlas.builder import Builder
 from hologram.atlas.program import Access, Program
-from hologram.backends.cuda import graph, kernel
+from hologram.backends.cuda import kernel
 from hologram.backends.cuda.device import CudaDevice
-from hologram.backends.cuda.graph import Graph
+from hologram.backends.cuda.launches import graph
+from hologram.backends.cuda.launches.graph import Graph
 from hologram.backends.cuda.memory import Memory
 from hologram.compiled import text_kernel
 from hologram.foundation import dtypes

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hologram.backends.cuda import graph
 from hologram.backends.cuda.device import CudaDevice
+from hologram.backends.cuda.launches import graph
 from hologram.foundation import dtypes
 from hologram.machine.layout import Layout
 from hologram.opset.tiles import product_bulk

@@ -13,9 +13,10 @@ import pytest
 pytest.importorskip("cuda.bindings", reason="cuda-python has no wheels for this platform")
 
 import hologram as hg
-from hologram.backends.cuda import kernel, tensor_maps
+from hologram.backends.cuda import kernel
 from hologram.backends.cuda.compiler import NVRTC
 from hologram.backends.cuda.dialect import cuda
+from hologram.backends.cuda.launches import tensor_maps
 from hologram.compiler.source.shader import load
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType

@@ -18,9 +18,10 @@ import pytest
 pytest.importorskip("cuda.bindings", reason="cuda-python has no wheels for this platform")
 
 import hologram as hg
-from hologram.backends.cuda import device, graph, kernel
+from hologram.backends.cuda import device, kernel
+from hologram.backends.cuda.launches import graph
+from hologram.backends.cuda.launches.told import Slot, slots_of
 from hologram.backends.cuda.memory import Transfers
-from hologram.backends.cuda.told import Slot, slots_of
 from hologram.compiled import told
 from hologram.foundation import dtypes
 from hologram.machine.choices import Candidate

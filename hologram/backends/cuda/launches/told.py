@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from hologram.atlas import arithmetic
-from hologram.backends.cuda import tensor_maps
 from hologram.backends.cuda.context import Context
 from hologram.backends.cuda.kernel import POINTER_BYTES, Arguments, Block, CudaKernel
+from hologram.backends.cuda.launches import tensor_maps
 from hologram.compiled import told
 from hologram.foundation.bounded_caches import FIFOCache
 from hologram.foundation.dtypes import f32

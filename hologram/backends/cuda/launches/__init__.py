@@ -1,0 +1,1 @@
+"""How the CUDA backend launches kernels: told where operands lie, as graphs, with maps of tensors."""
