@@ -13,10 +13,10 @@ from hologram.foundation.dtypes import f32
 from hologram.foundation.frozen import frozen
 from hologram.machine.kernel import Binding, Bindings, Call, Places, Prepared, Scalars
 from hologram.machine.plan import Given
+from hologram.machine.rebinding import MAX_BOUND
 
 OFTEN = 3  # calls on the same memory, from which on launches are bound to it
 MANY = 4  # launches in order, from which on that is worth it
-MAX_MET = 256  # sets of memory whose calls are counted
 
 
 @frozen
@@ -84,12 +84,15 @@ def prepared(
 
 
 class InTurn:
-    """Launches in order, told what they are given; where they come often on the same memory, those bound to it."""
+    """Launches in order, told what they are given; where they come often on the same memory, those bound to it.
+
+    Of more sets of memory than can stay bound, calls are counted of the last: then none comes often.
+    """
 
     def __init__(self, launches: Sequence[Prepared], bound: Prepared | None = None) -> None:
         self._launches = tuple(launches)
         self._bound = bound
-        self._met: FIFOCache[tuple[Any, ...], int] = FIFOCache(MAX_MET)
+        self._met: FIFOCache[tuple[Any, ...], int] = FIFOCache(MAX_BOUND)
 
     def __call__(self, arguments: list[Any]) -> None:
         if self._bound is not None:
