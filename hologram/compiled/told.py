@@ -15,7 +15,7 @@ from hologram.machine.kernel import Binding, Bindings, Call, Places, Prepared, S
 from hologram.machine.plan import Given
 from hologram.machine.rebinding import MAX_BOUND
 
-OFTEN = 3  # calls on the same memory, from which on launches are bound to it
+OFTEN = 3  # calls on the same memory, behind which launches are bound to it
 MANY = 4  # launches in order, from which on that is worth it
 
 

@@ -117,6 +117,18 @@ class Group:
         raise DistributedError(f"processes must ask for the same, got {'; '.join(asked)}")
 
     @contextmanager
+    def agreed(self, said: str) -> Iterator[None]:
+        """What follows belongs to what was agreed on: who leaves it with an error is lost to the others."""
+        self.agree(said)
+        try:
+            yield
+        except BaseException as error:
+            self.lost = (
+                self.lost or f"{said} of rank {self.rank} of {self.size}: {error or type(error).__name__}"
+            )
+            raise
+
+    @contextmanager
     def refusals(self, who: str) -> Iterator[None]:
         """What this process refuses it tells the others, who wait for it."""
         try:
@@ -153,9 +165,13 @@ class _World:
 
     def __init__(self) -> None:
         self._group: Group | None = None
+        self._lost: list[Group] = []  # whose arrays may still be written to
 
     def begin(self, carrier: Any, timeout_s: float) -> None:
-        self._group = Group(carrier, timeout_s)
+        group = Group(carrier, timeout_s)
+        if self._group is not None and self._group.lost:
+            self._lost.append(self._group)
+        self._group = group
 
     @property
     def group(self) -> Group:
@@ -216,15 +232,15 @@ def all_reduce(x: Tensor, op: str = "sum") -> Tensor:
     group, who = _world.group, f"all_reduce {op}"
     with group.refusals(who):
         values = _values(who, x)
-        if op not in REDUCTIONS:
+        if not isinstance(op, str) or op not in REDUCTIONS:
             raise ValueError(f"all_reduce: op must be one of {', '.join(REDUCTIONS)}, got {op!r}")
         kinds = REDUCTIONS[op]
         if x.dtype.kind not in kinds:
             raise UnsupportedDType(f"{who}: of {', '.join(kinds)} dtypes only, got {x.dtype}")
         what = _told(who, x)
-    group.agree(what)
-    if values.size:
-        values = reduced(values.reshape(-1), op, group.size, group.reduce(what)).reshape(x.shape)
+    with group.agreed(what):
+        if values.size:
+            values = reduced(values.reshape(-1), op, group.size, group.reduce(what)).reshape(x.shape)
     return x.executor.tensor(values, x.dtype)
 
 
@@ -240,10 +256,9 @@ def broadcast(x: Tensor, root: int = 0) -> Tensor:
         if not 0 <= index < group.size:
             raise ValueError(f"broadcast: root must be from 0 to {group.size - 1}, got {root}")
         what = _told(who, x)
-    group.agree(what)
-    if values.size:
-        moved = _bytes(values)
-        group.run(what, group.carrier.Ibcast, moved, index)
+    with group.agreed(what):
+        if values.size:
+            group.run(what, group.carrier.Ibcast, _bytes(values), index)
     return x if index == group.rank else x.executor.tensor(values)
 
 
@@ -252,11 +267,11 @@ def all_gather(x: Tensor) -> Tensor:
     group, who = _world.group, "all_gather"
     with group.refusals(who):
         values = _values(who, x)
+        parts = np.empty((group.size, *x.shape), values.dtype)
         what = _told(who, x)
-    group.agree(what)
-    parts = np.empty((group.size, *x.shape), values.dtype)
-    if values.size:
-        group.run(what, group.carrier.Iallgather, _bytes(values), _bytes(parts))
+    with group.agreed(what):
+        if values.size:
+            group.run(what, group.carrier.Iallgather, _bytes(values), _bytes(parts))
     return x.executor.tensor(parts)
 
 

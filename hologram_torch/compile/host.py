@@ -27,19 +27,13 @@ class Adopted:
     buffer: Buffer
 
 
-@frozen
-class Copied:
-    """A parameter's copy on a device that cannot use the host's memory, until the parameter is written to."""
-
-    executor: Executor
-    version: int
-    tensor: Tensor
-
-
 def on_executor(x: torch.Tensor, executor: Executor) -> Tensor:
-    """A tensor of the host for an executor: the same memory where that can be, else a copy."""
+    """A tensor of the host for an executor: the same memory where that can be, else a copy of each call's.
+
+    Copies of parameters are not kept: `x.data` is written to without PyTorch's counting it.
+    """
     if not executor.limits.host_resident or not x.numel() or x.is_neg():
-        return _copied(x, executor)
+        return executor.tensor(host_array(x))
     storage: Any = x.untyped_storage()
     adopted: Adopted | None = getattr(storage, "adopted", None)
     if adopted is None or adopted.address != storage.data_ptr() or adopted.executor is not executor:
@@ -56,17 +50,6 @@ def _adopted(storage: Any, dtype: torch.dtype, executor: Executor) -> Adopted:
     address, nbytes = storage.data_ptr(), storage.nbytes() // element.itemsize * element.itemsize
     memory = np.frombuffer((ctypes.c_char * nbytes).from_address(address), element.numpy)
     return Adopted(executor, address, executor.from_dlpack(memory).buffer)
-
-
-def _copied(x: torch.Tensor, executor: Executor) -> Tensor:
-    kept = isinstance(x, torch.nn.Parameter)
-    copied: Copied | None = getattr(x, "copied", None) if kept else None
-    if copied is not None and copied.executor is executor and copied.version == x._version:
-        return copied.tensor
-    tensor = executor.tensor(host_array(x))
-    if kept:
-        x.copied = Copied(executor, x._version, tensor)  # pyright: ignore[reportAttributeAccessIssue]
-    return tensor
 
 
 def to_host(x: Tensor, strides: tuple[int, ...]) -> torch.Tensor:

@@ -61,6 +61,8 @@ BY_HOST = (c10d.barrier, c10d.recv_, c10d.recv_any_source_, c10d.send)
 SHARED = (torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.uint8)
 _operations: Any = dist.ReduceOp.RedOpType
 AVERAGE = int(_operations.AVG)
+# What gloo does not reduce. It says so when the collective runs, which nobody may wait for.
+UNREDUCED = (torch.int16, torch.uint16, torch.uint32, torch.uint64)
 # What complex numbers have, part by part.
 LINEAR = (int(_operations.SUM), AVERAGE, int(_operations.PREMUL_SUM))
 
@@ -87,6 +89,7 @@ def _registered(group: Any, device: torch.device, kind: Any, backend: Any = None
         return _register_backend(group, device, kind, backend)
     for known in (kinds.GLOO, kind):
         _register_backend(group, device, known, backend)
+    _backend(group, HOST)  # which C++ asks for by itself
     gloo = getattr(backend, "wrapped_pg", backend)  # PyTorch wraps it where it is to tell more
     cards.agree(group, gloo.options._timeout, _register_backend)
 
@@ -205,6 +208,11 @@ def _kernel(collective: Any, writes: bool) -> Callable[..., Any]:
         if reduces is not None and given[reduces].op() not in LINEAR and any(x.is_complex() for x in ours):
             raise ValueError(f"{operator.name()}: complex numbers have sums and means alone")
         theirs = list(pytree.tree_map_only(torch.Tensor, handed, given))
+        unfit = next((x.dtype for x in ours if x.dtype in UNREDUCED), None) if reduces is not None else None
+        if unfit is not None:
+            raise RuntimeError(
+                f"{operator.name()}: Invalid scalar type: {unfit} is not reduced between processes"
+            )
         mean = reduces is not None and not engine.means and given[reduces].op() == AVERAGE
         if mean and not all(x.is_floating_point() or x.is_complex() for x in pytree.tree_leaves(given[0])):
             raise ValueError(f"{operator.name()}: ReduceOp.AVG is of floats, got integers")

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import subprocess
 import sys
+import weakref
 from importlib.util import find_spec
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -28,6 +32,44 @@ def test_collectives_over_mpi(count: int) -> None:
     run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
     assert run.returncode == 0, run.stderr
     assert all(f"rank {k} of {count} is well" in run.stdout for k in range(count)), run.stdout
+
+
+class Silent:
+    """A carrier whose other process never comes; `held` is what it may still write to."""
+
+    SUM = PROD = MAX = 0
+    held: Any = None
+
+    def Get_rank(self) -> int:
+        return 0
+
+    def Get_size(self) -> int:
+        return 2
+
+    def Iallgather(self, sendbuf: Any, recvbuf: Any) -> Any:
+        self.held = weakref.ref(recvbuf)
+        return SimpleNamespace(Test=lambda: False)
+
+    Iallreduce = Ibcast = Iallgather
+
+
+def test_memory_of_a_lost_collective_stays() -> None:
+    carrier = Silent()
+    hg.distributed.init(carrier, timeout_s=0.01)
+    with pytest.raises(hg.WorkerLost):
+        hg.distributed.barrier()
+    hg.distributed.init(Silent(), timeout_s=0.01)
+    gc.collect()
+    assert carrier.held() is not None
+
+
+def test_an_error_between_what_was_agreed_on_loses_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    hg.distributed.init(Silent(), timeout_s=0.01)
+    monkeypatch.setattr(distributed.Group, "agree", lambda group, said: None)
+    monkeypatch.setattr(distributed, "_bytes", lambda values: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        hg.distributed.all_gather(hg.ones(2))
+    assert distributed._world.group.lost == "all_gather of f32 (2,) of rank 0 of 2: division by zero"
 
 
 def test_what_is_asked_too_early_says_so() -> None:

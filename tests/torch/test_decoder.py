@@ -205,6 +205,12 @@ def test_tensors_of_the_host_are_written_to(device: str, monkeypatch: pytest.Mon
     for k in (0.5, 0.25):
         again(parameter)
         assert parameter.tolist() == [k] * 3
+    twice = torch.compile(lambda x: x * 2, backend="hologram")
+    for k in (0.5, 5.0):
+        assert twice(parameter).tolist() == [k] * 3
+        parameter.data.mul_(10)  # which PyTorch does not count
+    with torch.inference_mode():
+        assert twice(torch.nn.Parameter(torch.ones(2))).tolist() == [2, 2]
 
 
 def test_statistics_of_a_batch_are_kept_while_training(device: str) -> None:

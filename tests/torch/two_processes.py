@@ -214,6 +214,8 @@ def collectives(device: torch.device) -> None:
     check([functional.all_reduce(own(), "avg", group)], [1.5] * 4)
     with pytest.raises(dist.DistBackendError, match=f"rank {rank} of 2: Cannot use ReduceOp.BAND"):
         dist.all_reduce(own(), op=dist.ReduceOp.BAND)
+    with pytest.raises(RuntimeError, match="Invalid scalar type"):  # before anybody would have to wait for it
+        dist.all_reduce(own().short(), async_op=True)
     dist.all_reduce(x := torch.ones(2))
     assert x.tolist() == [2, 2]
     dist.barrier()
@@ -227,6 +229,8 @@ def work(rank: int, folder: str) -> None:
     for name in (None, "hologram", "gloo", "cpu:gloo"):  # the last as where a group is made before the device
         meeting = f"file://{folder}/meeting-{name}"
         dist.init_process_group(name, init_method=meeting, rank=rank, world_size=2)
+        dist.all_reduce(first := torch.ones(2))  # of the host, ahead of any of the device
+        assert first.tolist() == [2, 2]
         collectives(device)
         wanted = partly_used(torch.device("cpu"))
         assert [g is None for g in wanted] == [False] * 2 + [True] * 4 + [False] * 4 + [True] * 2

@@ -98,20 +98,26 @@ def _atoms(
 
 
 def _met_again(i: Instruction, defined: dict[int, Instruction]) -> set[int]:
-    """A factor that is a product of the other one with something else, or was divided by it."""
+    """A factor that shares one with the other factor, beside others, or was divided by one of that."""
     found = set()
     for value, other in (i.operands, i.operands[::-1]):
-        inner, again = defined.get(_through(value, defined)), _through(other, defined)
+        inner = defined.get(_through(value, defined))
         if inner is None or inner.opcode not in (Opcode.MUL, Opcode.DIV):
             continue
-        first, second = (_through(o, defined) for o in inner.operands)
-        if inner.opcode is Opcode.DIV:
-            met = second == again
-        else:
-            met = first != second and again in (first, second)
-        if met:
+        (over, under), (again, _) = _factors(value, defined), _factors(other, defined)
+        if under & again or (over & again and len(over | again) > 1):
             found.add(inner.result)
     return found
+
+
+def _factors(value: int, defined: dict[int, Instruction], depth: int = 2) -> tuple[set[int], set[int]]:
+    """What a product is made of, two levels deep: factors, and divisors."""
+    value = _through(value, defined)
+    i = defined.get(value)
+    if i is None or not depth or i.opcode not in (Opcode.MUL, Opcode.DIV):
+        return {value}, set()
+    (over, under), (more, less) = (_factors(o, defined, depth - 1) for o in i.operands)
+    return (over | more, under | less) if i.opcode is Opcode.MUL else (over | less, under | more)
 
 
 def _scaled(i: Instruction, defined: dict[int, Instruction]) -> set[int]:

@@ -9,7 +9,7 @@ from hologram.atlas.builder import Builder, Value
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, BufferParameter, Program
 from hologram.compiler.fusion.graph import PLACES, Graph, Node, Read
-from hologram.compiler.fusion.groups import Group, rows_of
+from hologram.compiler.fusion.groups import Group, rows_of, same
 from hologram.compiler.fusion.reached import Pulled, Reached, scalar
 from hologram.foundation import dtypes
 from hologram.foundation.frozen import frozen
@@ -262,7 +262,12 @@ class _Writer:
     def _rows(self, node: Node) -> list[Layout]:
         rows = rows_of(node).over(self.group.shape)
         assert rows is not None
-        return [o for o in rows.operands if isinstance(o, Layout)]
+        layouts = [o for o in rows.operands if isinstance(o, Layout)]
+        # As they were met, which may step otherwise along axes of one element.
+        return [
+            next(at for at in self.group.needs[r.value] if same(at, o))
+            for r, o in zip(node.pulled, layouts, strict=True)
+        ]
 
 
 def _through(node: Node, at: Layout) -> list[Layout]:

@@ -215,7 +215,11 @@ def swapped_pointers(patch: pytest.MonkeyPatch) -> None:
         areas = [(word, *where) for word, (_, *where) in zip(words[::-1], slot.areas, strict=True)]
         return replace(slot, areas=tuple(areas))
 
-    patch.setattr(device, "slots_of", lambda *of: tuple(map(swapped, slots_of(*of) or ())))
+    def every(*of: Any) -> tuple[Slot, ...] | None:
+        found = slots_of(*of)
+        return found and tuple(map(swapped, found))
+
+    patch.setattr(device, "slots_of", every)
 
 
 def wrong_numbers(patch: pytest.MonkeyPatch) -> None:

@@ -310,3 +310,11 @@ def test_a_kernel_goes_over_its_rows_a_few_times_at_most(executor: hg.Executor) 
     np.testing.assert_allclose(jitted(x, y).to_numpy(), chain(x, y).to_numpy(), rtol=1e-5)
     kernels = 1 if executor.limits.host_resident else length // 2
     assert jitted.compiled(x, y).dispatches == kernels
+
+
+def test_rows_along_axes_of_one_element(executor: hg.Executor) -> None:
+    """What is read again steps otherwise along such an axis than what was met."""
+    x = np.random.default_rng(0).standard_normal((1, 1, 8, 7, 7)).astype(np.float32)
+    softmax, total = hg.jit(lambda z: hg.softmax(z, dim=0)), hg.jit(lambda z: z.sum(axis=(0, 4)))
+    assert np.array_equal(softmax(executor.ones((1, 3, 1))).to_numpy(), np.ones((1, 3, 1), np.float32))
+    np.testing.assert_allclose(total(executor.tensor(x)).to_numpy(), x.sum(axis=(0, 4)), rtol=1e-5, atol=1e-5)
