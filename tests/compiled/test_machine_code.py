@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from hologram.compiled.machine_code import objects
-from hologram.compiled.machine_code.engine import Code, Engine, shared_engine
+from hologram.compiled.machine_code.engine import Code, Engine, _Making, shared_engine
 from hologram.compiler.scheduling.interior import Interior
 from hologram.compiler.scheduling.loops import Variant
 from hologram.foundation import store
@@ -145,6 +145,19 @@ def test_threads_that_want_the_same_code_share_one() -> None:
     assert len(made) == 1
     engine.once("roots", make)
     assert len(made) == 2  # it is not kept
+
+
+def test_who_waited_for_code_ends_nobody_elses_making() -> None:
+    """The one that waited ends when a third one makes the same anew: that one is still found."""
+    engine, code = shared_engine(), Code((1,), None)
+
+    def make() -> Code:
+        engine._making["roots"] = another
+        return code
+
+    another = _Making()
+    assert engine.once("roots", make) is code
+    assert engine._making.pop("roots") is another
 
 
 def test_a_function_that_is_not_there_is_no_address() -> None:
