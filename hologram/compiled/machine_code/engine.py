@@ -159,7 +159,7 @@ class Engine:
 
         Ctrl-C within llvmlite's own lock leaves it held by the main thread, and all others would wait for good.
         """
-        lock = self._llvm.ffi.lib._lock._lock
+        lock: Any = self._llvm.ffi.lib._lock._lock
         while lock._is_owned():
             lock.release()
 

@@ -199,6 +199,24 @@ def test_what_is_made_of_weights_alone_is_computed_once(ex: hg.Executor, tmp_pat
         assert given <= read
 
 
+def test_packed_weights_stay_packed(ex: hg.Executor, tmp_path: Path) -> None:
+    """However many: room is there for one that is unpacked, not for all."""
+    sizes: dict[str, list[int]] = {plan: [] for plan in PLANS}
+    for count in (1, 4):
+        own = [hg.Packed.quantize(ex.ones((256, 256)), "int4g32", ex) for _ in range(count)]
+
+        def function(x: hg.Tensor, own: list[Any] = own) -> hg.Tensor:
+            for w in own:
+                x = hg.linear(x, w)
+            return x
+
+        hg.export_web(tmp_path / "m", function, ex.ones((64, 256)))
+        for plan in PLANS:
+            sizes[plan].append(sum(json.loads((tmp_path / "m" / plan).read_text())["buffers"]))
+    for one, four in sizes.values():
+        assert four - one < 256 * 256 * 4
+
+
 def test_what_no_page_runs_is_refused(ex: hg.Executor, tmp_path: Path) -> None:
     x = ex.ones((3,))
     with pytest.raises(hg.TraceError, match="has a number of the call: give it as an array"):
