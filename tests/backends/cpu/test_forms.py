@@ -12,7 +12,7 @@ import pytest
 
 import hologram as hg
 from hologram.atlas.opcodes import Opcode
-from hologram.backends.cpu.kernel import ProgramKernel
+from hologram.backends.cpu.kernel import OWN_GRIDS, ProgramKernel
 from hologram.compiler.analysis.ranges import I64, Lanes
 from hologram.compiler.scheduling.ahead import ahead
 from hologram.compiler.scheduling.interior import inside, interior
@@ -61,6 +61,25 @@ def test_small_launches_of_a_loop_have_code_of_their_own(
     np.testing.assert_array_equal(most.to_numpy(), [m for m, _ in expected])
     np.testing.assert_array_equal(places.to_numpy(), [p for _, p in expected])
     assert any(own for _, own in made), f"no code is for one grid alone: {made}"
+
+
+def test_many_shapes_of_a_loop_share_code(executor: hg.Executor, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, asked = set[Any](), ProgramKernel.code
+
+    def code(kernel: ProgramKernel, variant: Any) -> Any:
+        made.add((kernel.program.name, variant))
+        return asked(kernel, variant)
+
+    monkeypatch.setattr(ProgramKernel, "code", code)
+    looped = hg.jit(lambda x: hg.fori_loop(0, 3, lambda _, c: c * 0.5 + 1.75, x))
+    compiled = []
+    for rows in range(3, 3 + 2 * OWN_GRIDS):
+        x = np.arange(5 * rows, dtype=np.float32).reshape(rows, 5)
+        expected = ((x * 0.5 + 1.75) * 0.5 + 1.75) * 0.5 + 1.75
+        np.testing.assert_array_equal(looped(executor.tensor(x)).to_numpy(), expected)
+        compiled.append(len(made))
+    assert compiled[0] < compiled[OWN_GRIDS - 1]
+    assert compiled[OWN_GRIDS] == compiled[-1]
 
 
 @pytest.mark.parametrize("order", [(1, 0, 2), (2, 1, 0), (0, 2, 1)])
