@@ -83,7 +83,7 @@ def test_many_shapes_of_a_loop_share_code(executor: hg.Executor, monkeypatch: py
 
 
 @pytest.mark.parametrize("order", [(1, 0, 2), (2, 1, 0), (0, 2, 1)])
-@pytest.mark.parametrize("shape", [(256, 192, 1), (48, 128, 32), (33, 256, 48), (3, 1024, 16)])
+@pytest.mark.parametrize("shape", [(320, 256, 1), (48, 128, 32), (33, 256, 48), (3, 1024, 16)])
 @pytest.mark.parametrize("dtype", [np.float32, np.int8])
 def test_what_is_read_across_goes_by_strips(
     executor: hg.Executor,
@@ -109,8 +109,26 @@ def test_what_is_read_across_goes_by_strips(
     wider = np.pad(a, ((0, 0), (1, 0), (0, 0))).transpose(order)
     c = RNG.integers(-9, 9, wider.shape).astype(a.dtype)
     np.testing.assert_array_equal(padded(x, executor.tensor(c)).to_numpy(), wider + c)
-    if shape == (256, 192, 1) and order == (1, 0, 2):
+    if shape == (320, 256, 1) and order == (1, 0, 2):
         assert 64 // a.itemsize in made
+
+
+@pytest.mark.parametrize(
+    ("shape", "strips"), [((65_536, 3), 0), ((512, 512), 16), ((512, 120), 0), ((2048, 120), 16)]
+)
+def test_few_rows_and_lines_that_find_room_need_no_strips(
+    executor: hg.Executor, monkeypatch: pytest.MonkeyPatch, shape: tuple[int, int], strips: int
+) -> None:
+    made, asked = set[int](), ProgramKernel.code
+
+    def code(kernel: ProgramKernel, variant: Any) -> Any:
+        made.add(variant.strips)
+        return asked(kernel, variant)
+
+    monkeypatch.setattr(ProgramKernel, "code", code)
+    x = np.arange(shape[0] * shape[1], dtype=np.float32).reshape(shape)
+    np.testing.assert_array_equal((executor.tensor(x).T + 1.0).to_numpy(), x.T + 1.0)
+    assert made == {strips}
 
 
 @hg.kernel
