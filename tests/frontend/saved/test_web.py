@@ -82,6 +82,8 @@ def test_pages_compute_what_functions_do(ex: hg.Executor, tmp_path: Path) -> Non
         "short": "bytes are needed, got",
         "changed": "its checksum is another",
         "later": f"format {FORMAT} is needed, got {FORMAT + 1}",
+        "cut": ".json: it is not whole",
+        "unbegun": ".json: it has no begin",
     }
     for name in bad:
         shutil.copytree(site / "perceptron", site / name)
@@ -89,7 +91,10 @@ def test_pages_compute_what_functions_do(ex: hg.Executor, tmp_path: Path) -> Non
     (site / "short" / "weights.bin").write_bytes(weights[:-5])
     (site / "changed" / "weights.bin").write_bytes(bytes([weights[0] ^ 1]) + weights[1:])
     for plan in PLANS:
+        whole = (site / "perceptron" / plan).read_text()
         (site / "later" / plan).write_text(json.dumps(programs["perceptron"] | {"format": FORMAT + 1}))
+        (site / "cut" / plan).write_text(whole[: len(whole) // 2])
+        (site / "unbegun" / plan).write_text(whole.replace('"begin"', '"began"'))
     posted = browsed(site, [*programs, *bad, "missing"], tmp_path / "profile")
     for name, program in programs.items():
         assert f"{name}/error" not in posted, posted[f"{name}/error"]
