@@ -220,12 +220,13 @@ def test_what_changes_the_code_changes_the_text_of_a_variant() -> None:
         replace(plain, inside=Interior(((1, 2),), ())),
         replace(plain, inside=Interior(((1, 1),), ((3, 1),))),
         replace(plain, strips=16),
+        replace(plain, short=True),
         replace(plain, grid=(4, 4)),
         replace(plain, grid=(2, 8)),
     ]
     assert len({variant.text for variant in variants}) == len(variants)
     assert replace(plain, guarded=frozenset(accesses[::-1])).text == variants[6].text
-    assert len(vars(plain)) == 14, "a new field needs a variant above"
+    assert len(vars(plain)) == 15, "a new field needs a variant above"
 
 
 if __name__ == "__main__":

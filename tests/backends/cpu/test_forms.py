@@ -248,6 +248,34 @@ def test_sums_along_memory_stay_within_a_lane_and_much_is_computed_ahead() -> No
     assert [ahead(loop) is not None for loop in loops] == [False, True, False]
 
 
+@pytest.mark.parametrize(("length", "form"), [(0, "together"), (15, "together"), (16, "map")])
+@pytest.mark.parametrize("lanes", [70, 300])
+def test_few_turns_are_not_computed_ahead(
+    executor: hg.Executor, monkeypatch: pytest.MonkeyPatch, length: int, form: str, lanes: int
+) -> None:
+    made, asked = set[str](), ProgramKernel.code
+
+    def code(kernel: ProgramKernel, variant: Any) -> Any:
+        made.add(variant.form)
+        return asked(kernel, variant)
+
+    @hg.kernel
+    def series(x: hg.Array[hg.f32, 2], out: hg.Array[hg.f32]):
+        i, s = hg.index(), 0.0
+        for k in range(x.shape[1]):
+            y = x[i, k]
+            s += 1.0 + y * (1.0 + y * (0.5 + y * (0.25 + y * (0.125 + y * 0.0625))))
+        out[i] = s
+
+    monkeypatch.setattr(ProgramKernel, "code", code)
+    y = RNG.integers(-2, 3, (lanes, length)).astype(np.float32)
+    out = executor.empty(lanes)
+    series[lanes](executor.tensor(y), out)
+    want = 1.0 + y * (1.0 + y * (0.5 + y * (0.25 + y * (0.125 + y * 0.0625))))
+    np.testing.assert_array_equal(out.to_numpy(), want.sum(axis=1))
+    assert made == {form}
+
+
 @pytest.mark.parametrize("length", [0, 1, 63, 64, 65, 200])
 def test_what_is_computed_ahead_is_folded_in_order(executor: hg.Executor, length: int) -> None:
     @hg.kernel
