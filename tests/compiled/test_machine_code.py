@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from hologram.compiled.machine_code import objects
-from hologram.compiled.machine_code.engine import Code, Engine, shared_engine
+from hologram.compiled.machine_code.engine import Code, Engine, _Making, shared_engine
 from hologram.compiler.scheduling.interior import Interior
 from hologram.compiler.scheduling.loops import Variant
 from hologram.foundation import store
@@ -147,6 +147,19 @@ def test_threads_that_want_the_same_code_share_one() -> None:
     assert len(made) == 2  # it is not kept
 
 
+def test_who_waited_for_code_ends_nobody_elses_making() -> None:
+    """The one that waited ends when a third one makes the same anew: that one is still found."""
+    engine, code = shared_engine(), Code((1,), None)
+
+    def make() -> Code:
+        engine._making["roots"] = another
+        return code
+
+    another = _Making()
+    assert engine.once("roots", make) is code
+    assert engine._making.pop("roots") is another
+
+
 def test_a_function_that_is_not_there_is_no_address() -> None:
     engine = shared_engine()
     with pytest.raises(ValueError, match="must have"):
@@ -207,12 +220,13 @@ def test_what_changes_the_code_changes_the_text_of_a_variant() -> None:
         replace(plain, inside=Interior(((1, 2),), ())),
         replace(plain, inside=Interior(((1, 1),), ((3, 1),))),
         replace(plain, strips=16),
+        replace(plain, short=True),
         replace(plain, grid=(4, 4)),
         replace(plain, grid=(2, 8)),
     ]
     assert len({variant.text for variant in variants}) == len(variants)
     assert replace(plain, guarded=frozenset(accesses[::-1])).text == variants[6].text
-    assert len(vars(plain)) == 14, "a new field needs a variant above"
+    assert len(vars(plain)) == 15, "a new field needs a variant above"
 
 
 if __name__ == "__main__":

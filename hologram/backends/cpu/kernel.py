@@ -63,6 +63,7 @@ def _empty(program: Program, grid: Sequence[int]) -> bool:
 
 INTERIOR_NS = 20_000  # of a launch, from which on the inside of its grid is looked for
 MAX_SCHEDULES = 256  # that a program's kernel remembers
+OWN_GRIDS = 4  # small ones that have code of their own: who comes with more shapes would mostly compile
 
 
 @frozen
@@ -88,6 +89,7 @@ class ProgramKernel(Kernel):
         self._schedules: FIFOCache[Any, Schedule] = FIFOCache(
             MAX_SCHEDULES
         )  # of launches whose buffers lie apart
+        self._grids = set[tuple[int, ...]]()  # with code of their own
         self._lock = threading.Lock()
 
     @property
@@ -110,13 +112,13 @@ class ProgramKernel(Kernel):
     ) -> list[Piece]:
         """The steps of a launch on memory like this: as large, aligned to vectors where this is, apart where this is.
 
-        Operand k is argument number k. A small launch that comes `often` gets code of its own.
+        Operand k is argument number k. A small launch that comes `often` gets code of its own (see `_own`).
         """
         if _empty(self.program, grid):
             return []
         plan = self._scheduled(spans, scalars, grid)
         if often:
-            plan = plan.only(tuple(grid))
+            plan = self._own(plan, tuple(grid))
         program, guarded = self.program, self._guarded(plan.variant)
         slots = Slots(guarded)
         words = [
@@ -134,6 +136,14 @@ class ProgramKernel(Kernel):
         code = self.code(plan.variant)
         steps = tuple(map(Step, code.addresses, plan.totals, plan.slices))
         return [Piece(steps, words, tuple(patches), plan.scratch + 1, slots.scratch, code)]
+
+    def _own(self, plan: Schedule, grid: tuple[int, ...]) -> Schedule:
+        """The schedule with code for a small grid alone, for the first grids; more share what is for any."""
+        own = plan.only(grid)
+        if own is plan or (grid not in self._grids and len(self._grids) >= OWN_GRIDS):
+            return plan
+        self._grids.add(grid)
+        return own
 
     def in_order(
         self, spans: Sequence[Span], scalars: Sequence[int | float | bool], grid: Sequence[int]

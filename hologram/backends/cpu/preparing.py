@@ -73,13 +73,20 @@ def _parts(
     if not observed() and not debug.shows(Rung.SOURCE) and threading.main_thread().is_alive():
         count = min(1 if host is None else host.threads, len(programs)) - 1
         helpers = [threading.Thread(target=ahead, name="hologram compiler") for _ in range(count)]
-    for helper in helpers:
-        helper.start()
+    started: list[threading.Thread] = []
     try:
+        if host is not None and helpers:
+            host.engine().released()
+            with suppress(RuntimeError):  # no more threads can be had: those that there are compile all
+                for helper in helpers:
+                    helper.start()
+                    started.append(helper)
         return [_part(c, arguments, host, often) for c in calls]
     finally:
         left.clear()
-        for helper in helpers:
+        if host is not None and started:
+            host.engine().released()
+        for helper in started:
             helper.join()
 
 

@@ -150,7 +150,18 @@ class Engine:
                 making.code = making.code or make()
                 return making.code
         finally:
-            self._making.pop(key, None)
+            with self._lock:
+                if self._making.get(key) is making:  # not what others began meanwhile
+                    del self._making[key]
+
+    def released(self) -> None:
+        """Gives back the lock around LLVM's calls where this thread still has it.
+
+        Ctrl-C within llvmlite's own lock leaves it held by the main thread, and all others would wait for good.
+        """
+        lock: Any = self._llvm.ffi.lib._lock._lock
+        while lock._is_owned():
+            lock.release()
 
     def provide(self, library: Any, names: Sequence[str]) -> None:
         """Makes functions of a loaded library known to compiled code."""

@@ -16,6 +16,7 @@ from hologram.compiler.analysis.cost import instructions
 from hologram.compiler.analysis.phases import may_store_early, rows
 from hologram.compiler.analysis.ranges import Lanes, Place, Range, Reference, positions_from, ranges, unproven
 from hologram.compiler.analysis.reuse import ELEMENTS
+from hologram.compiler.scheduling.ahead import ahead
 from hologram.compiler.scheduling.interior import Interior
 from hologram.compiler.scheduling.orders import VECTOR_BYTES, crosswise, innermost, strips_of
 from hologram.compiler.scheduling.threads import Threads
@@ -38,6 +39,7 @@ _ADDITIONS, _ADDITIONS_EACH = 4096, 2
 _COPIED_BYTES = 64 << 20  # at most
 _TOGETHER = 64  # lanes in a run, from which on some of them go through a loop together
 _COUNTED, _FEW = ("map", "row", "columns"), 4096  # forms, and elements of a grid, that code may be for alone
+_SHORT = 16  # turns of a loop, from which on they are computed ahead
 _TURNS = 16  # of a loop in a program whose threads meet: it goes over what they share, so it is seldom short
 
 
@@ -60,6 +62,7 @@ class Variant:
     strips: int = (
         0  # form "map": elements of the innermost axis that go along all of the axis before together
     )
+    short: bool = False  # form "together": loops have too few turns to compute any ahead
     grid: tuple[int, ...] = ()  # the only one that the code is for, all of it in one call; (): it is for any
 
     @property
@@ -111,6 +114,7 @@ class Facts:
     # What the bounds of the loops within a map's lanes are computed from; None: there are none.
     bounds: tuple[Instruction, ...] | None = None
     together: bool = False  # a loop within a map's lanes may go around them
+    ahead: tuple[Instruction, ...] = ()  # loops whose turns are computed ahead, or, if few, go around lanes
     scattered: tuple[str, int] = ("", 0)  # a buffer of a map to which lanes only add, and how often each does
 
 
@@ -131,9 +135,13 @@ def facts(program: Program) -> Facts:
             if loops
             else None
         )
+        together, short = (
+            any(map(Threads.of(program, short).go_together, program.body.instructions))
+            for short in (False, True)
+        )
         return Facts(
             cost, 0.0, frozenset(), frozenset(), frozenset(), False, False, (), 0, frozenset(strides), streamed, bounds,
-            bool(loops) and any(map(Threads.of(program).go_together, program.body.instructions)), _scattered(program),
+            together, tuple(filter(ahead, loops)) if short else (), _scattered(program),
         )  # fmt: skip
     swept = rows(program)
     uniform = [i for p in swept.phases for i in p.uniform] + list(swept.tail)
@@ -209,6 +217,16 @@ def _turning_ns(
     return total
 
 
+def _few(loops: Sequence[Instruction], known: Mapping[int, Range]) -> bool:
+    """Whether all of the loops, and there are some, have fewer turns than are worth to be computed ahead."""
+    for i in loops:
+        start, stop, step = (known.get(v) for v in i.operands[:3])
+        by = 1 if step is None else max(step.low, 1)
+        if start is None or stop is None or stop.high - start.low >= _SHORT * by:
+            return False
+    return bool(loops)
+
+
 def schedule(
     known: Facts,
     accesses: Sequence[Reference],
@@ -235,14 +253,15 @@ def schedule(
         variant = Variant("workgroup", (), (), constants, guarded, whole=whole)
         return Schedule(variant, (groups,), (size,))
     if not program.reduced:
+        short = False
         if known.bounds is None:
             size = _slice(lanes, known.element_ns, threads, 1024)
         else:  # a lane is no vector's
             turns = max(1.0, max(lengths.values(), default=1) / lanes)
-            each_ns = _turning_ns(
-                program.body.instructions, program.types, ranges(known.bounds, launch), turns
-            )
+            found = ranges(known.bounds, launch)
+            each_ns = _turning_ns(program.body.instructions, program.types, found, turns)
             size = _slice(lanes, each_ns, threads, 1)
+            short = _few(known.ahead, found)
         copied = _copied(known, lengths, extents, lanes, threads) if order else 0
         if copied:
             name = known.scattered[0]
@@ -250,8 +269,9 @@ def schedule(
             scratch = -(-threads * copied * program.buffer(name).dtype.itemsize // 8)
             each = max(1024, -(-copied // threads))
             return Schedule(variant, (threads, copied), (1, each), copied, scratch)
-        if known.together and order and grid[order[-1]] >= _TOGETHER:
-            return Schedule(Variant("together", order, (), constants, guarded), (lanes,), (size,))
+        if (known.together or short) and order and grid[order[-1]] >= _TOGETHER:
+            variant = Variant("together", order, (), constants, guarded, short=short)
+            return Schedule(variant, (lanes,), (size,))
         form = "stream" if streams(known.streamed, accesses, extents, guarded) else "map"
         buffers = [p for *_, p in extents]
         strips = strips_of(order, accesses, grid, buffers, known.element_ns) if form == "map" else 0

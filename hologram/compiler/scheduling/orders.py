@@ -9,9 +9,8 @@ from hologram.atlas.program import BufferParameter
 from hologram.compiler.analysis.ranges import Reference
 
 VECTOR_BYTES = 64  # of the widest vectors, to which streamed results are aligned, and of a line of memory
-# Lines that a row goes across, and elements, from which on it goes by strips; what lies a page apart has one place in
-# the first cache.
-_ACROSS, _STRIPPED, _PAGE = 128, 1 << 15, 4096
+_STRIPPED = 1 << 15  # elements, from which on rows go by strips
+_SETS, _WAYS = 64, 12  # of lines in the first cache: those a page apart are all of one set
 # What costs more an element begins a run later: it goes by strips from four times as many elements on.
 _LIGHT_NS = 0.2
 
@@ -49,8 +48,8 @@ def strips_of(
 ) -> int:
     """Elements of the innermost axis that fill a line of memory, where rows go across lines; 0 where they need not.
 
-    A row that goes across many lines, or across lines that have one place in the cache, wants them again in the next
-    row, when they have left it.
+    A row that goes across more lines than there is room for in the cache, where they lie, wants them again in the next
+    row, when they have left it. Rows that are too few to share a whole line gain nothing.
     """
     least = _STRIPPED if element_ns < _LIGHT_NS else 4 * _STRIPPED
     if len(order) < 2 or math.prod(grid) < least:
@@ -60,8 +59,11 @@ def strips_of(
     strips = [0]
     for s in accesses:
         step, size = s.stride(last), sizes.get(str(s.instruction.attribute))
-        if size and step not in (None, 0, 1) and s.stride(before) == 1:
-            strip = VECTOR_BYTES // size
-            most = strip if step * size % _PAGE == 0 else _ACROSS
+        if not size or step in (None, 0, 1) or s.stride(before) != 1:
+            continue
+        if grid[before] * size >= VECTOR_BYTES:  # or too few rows share a line
+            strip, apart = VECTOR_BYTES // size, abs(step) * size
+            sets = _SETS // math.gcd(_SETS, apart // VECTOR_BYTES) if apart % VECTOR_BYTES == 0 else _SETS
+            most = max(strip, _WAYS * sets)
             strips.append(strip if grid[last] > most and grid[last] % strip == 0 else 0)
     return min(filter(None, strips), default=0)

@@ -27,9 +27,15 @@ class Threads:
     """What the threads of a program's workgroups do alike."""
 
     def __init__(
-        self, made: Mapping[int, Instruction], counters: frozenset[int], meets: bool, innermost: int
+        self,
+        made: Mapping[int, Instruction],
+        counters: frozenset[int],
+        meets: bool,
+        innermost: int,
+        short: bool = False,
     ) -> None:
         self.made = made
+        self.short = short  # loops have too few turns to compute any ahead
         self.innermost = innermost  # axis of the grid, along which threads are neighbours
         self.counters = counters
         # Of threads that never meet, those side by side may be of two workgroups.
@@ -37,7 +43,7 @@ class Threads:
         self._alike: dict[int, bool] = {}
 
     @staticmethod
-    def of(program: Program) -> Threads:
+    def of(program: Program, short: bool = False) -> Threads:
         everything = tuple(program.body.walk())
         loops = (i for i in everything if i.opcode is O.LOOP)
         counters = frozenset(i.blocks[0].arguments[0] for i in loops)
@@ -46,6 +52,7 @@ class Threads:
             counters,
             bool(program.shared) or O.BARRIER in program.opcodes,
             program.rank - program.reduced - 1,
+            short,
         )
 
     def alike(self, value: int) -> bool:
@@ -92,7 +99,7 @@ class Threads:
         inside = list(deep(loop.blocks[0].instructions))
         accesses = sum(i.opcode in _MEMORY for i in inside)
         computed = sum(len(i.results) == 1 and i.type.is_float for i in inside) - accesses
-        return computed > _MUCH * accesses and ahead(loop) is None
+        return computed > _MUCH * accesses and (self.short or ahead(loop) is None)
 
     def _rough(self, loop: Instruction, along: int | None) -> int:
         """Accesses that neighbours make at places that are neither the same nor side by side."""

@@ -39,6 +39,7 @@ from hologram.runtime.launches.launcher import settled
 FORMAT = 3
 MODULE = Path(__file__).parent / "web"
 PLANS = {"program.json": LIMITS, "software.json": SOFTWARE}  # for GPUs, and for adapters that are software
+SMALL = 1 << 16  # bytes that are kept beside weights whatever they were made of
 
 
 def export_web(
@@ -127,15 +128,15 @@ def _program(
     for place, scratch in zip(arenas.places, plan.scratch, strict=True):
         areas.append(Binding(own + place.arena, place.offset, scratch.size * scratch.dtype.itemsize))
     buffers += map(_bytes, arenas.sizes)
-    once = _once(plan, frozenset(range(len(names), first)), range(len(layouts), len(areas)))
-    for k in sorted(
-        {k for step in once for k in _written(step)}
-    ):  # what is computed once is kept beside the arenas
+    once = _once(plan, frozenset(range(len(names), first)), range(len(layouts), len(areas)), areas)
+    rest = [step for step in plan.steps if not any(step is each for each in once)]
+    read = {k for step in rest for k in step.operands}
+    for k in sorted(read & {k for step in once for k in _written(step)}):
+        # What is computed once is kept beside the arenas, but for what `begin` alone reads.
         areas[k] = Binding(len(buffers), 0, areas[k].nbytes)
         buffers.append(_bytes(areas[k].nbytes))
     begin, steps = (
-        [_step(each, texts) for each in _steps(part, areas, buffers, limits)]
-        for part in (once, [step for step in plan.steps if not any(step is each for each in once)])
+        [_step(each, texts) for each in _steps(part, areas, buffers, limits)] for part in (once, rest)
     )
     shown = [_described(n, x, areas[k].memory) for k, (n, x) in enumerate(zip(names, layouts, strict=False))]
     given = [
@@ -240,15 +241,18 @@ def _written(step: Step) -> list[int]:
     return [k for k, access in zip(step.operands, accesses, strict=True) if access is not Access.READ]
 
 
-def _once(plan: Plan, weights: frozenset[int], scratch: range) -> list[Step]:
-    """The steps that see nothing but weights, and what such steps alone have made of them: the same at each call."""
+def _once(plan: Plan, weights: frozenset[int], scratch: range, areas: Sequence[Binding]) -> list[Step]:
+    """The steps that see nothing but weights, and what such steps alone have made of them: the same at each call.
+
+    Not those that make much more than they read: weights that are packed would all be there unpacked at once.
+    """
     counts = Counter(k for step in plan.steps for k in _written(step))
     known, found = set(weights), list[Step]()
     for step in plan.steps:
         made = _written(step)
-        if known.issuperset(set(step.operands) - set(made)) and all(
-            k in scratch and counts[k] == 1 for k in made
-        ):
+        seen = set(step.operands) - set(made)
+        grown = sum(areas[k].nbytes for k in made) > max(sum(areas[k].nbytes for k in seen), SMALL)
+        if known >= seen and not grown and all(k in scratch and counts[k] == 1 for k in made):
             known.update(made)
             found.append(step)
     return found

@@ -12,7 +12,7 @@ import pytest
 
 import hologram as hg
 from hologram.atlas.opcodes import Opcode
-from hologram.backends.cpu.kernel import ProgramKernel
+from hologram.backends.cpu.kernel import OWN_GRIDS, ProgramKernel
 from hologram.compiler.analysis.ranges import I64, Lanes
 from hologram.compiler.scheduling.ahead import ahead
 from hologram.compiler.scheduling.interior import inside, interior
@@ -63,8 +63,27 @@ def test_small_launches_of_a_loop_have_code_of_their_own(
     assert any(own for _, own in made), f"no code is for one grid alone: {made}"
 
 
+def test_many_shapes_of_a_loop_share_code(executor: hg.Executor, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, asked = set[Any](), ProgramKernel.code
+
+    def code(kernel: ProgramKernel, variant: Any) -> Any:
+        made.add((kernel.program.name, variant))
+        return asked(kernel, variant)
+
+    monkeypatch.setattr(ProgramKernel, "code", code)
+    looped = hg.jit(lambda x: hg.fori_loop(0, 3, lambda _, c: c * 0.5 + 1.75, x))
+    compiled = []
+    for rows in range(3, 3 + 2 * OWN_GRIDS):
+        x = np.arange(5 * rows, dtype=np.float32).reshape(rows, 5)
+        expected = ((x * 0.5 + 1.75) * 0.5 + 1.75) * 0.5 + 1.75
+        np.testing.assert_array_equal(looped(executor.tensor(x)).to_numpy(), expected)
+        compiled.append(len(made))
+    assert compiled[0] < compiled[OWN_GRIDS - 1]
+    assert compiled[OWN_GRIDS] == compiled[-1]
+
+
 @pytest.mark.parametrize("order", [(1, 0, 2), (2, 1, 0), (0, 2, 1)])
-@pytest.mark.parametrize("shape", [(256, 192, 1), (48, 128, 32), (33, 256, 48), (3, 1024, 16)])
+@pytest.mark.parametrize("shape", [(320, 256, 1), (48, 128, 32), (33, 256, 48), (3, 1024, 16)])
 @pytest.mark.parametrize("dtype", [np.float32, np.int8])
 def test_what_is_read_across_goes_by_strips(
     executor: hg.Executor,
@@ -90,8 +109,26 @@ def test_what_is_read_across_goes_by_strips(
     wider = np.pad(a, ((0, 0), (1, 0), (0, 0))).transpose(order)
     c = RNG.integers(-9, 9, wider.shape).astype(a.dtype)
     np.testing.assert_array_equal(padded(x, executor.tensor(c)).to_numpy(), wider + c)
-    if shape == (256, 192, 1) and order == (1, 0, 2):
+    if shape == (320, 256, 1) and order == (1, 0, 2):
         assert 64 // a.itemsize in made
+
+
+@pytest.mark.parametrize(
+    ("shape", "strips"), [((65_536, 3), 0), ((512, 512), 16), ((512, 120), 0), ((2048, 120), 16)]
+)
+def test_few_rows_and_lines_that_find_room_need_no_strips(
+    executor: hg.Executor, monkeypatch: pytest.MonkeyPatch, shape: tuple[int, int], strips: int
+) -> None:
+    made, asked = set[int](), ProgramKernel.code
+
+    def code(kernel: ProgramKernel, variant: Any) -> Any:
+        made.add(variant.strips)
+        return asked(kernel, variant)
+
+    monkeypatch.setattr(ProgramKernel, "code", code)
+    x = np.arange(shape[0] * shape[1], dtype=np.float32).reshape(shape)
+    np.testing.assert_array_equal((executor.tensor(x).T + 1.0).to_numpy(), x.T + 1.0)
+    assert made == {strips}
 
 
 @hg.kernel
@@ -209,6 +246,34 @@ def test_sums_along_memory_stay_within_a_lane_and_much_is_computed_ahead() -> No
     assert [facts(program).together for program in programs] == [False, False, True]
     loops = [next(i for i in p.body.walk() if i.opcode is Opcode.LOOP) for p in programs]
     assert [ahead(loop) is not None for loop in loops] == [False, True, False]
+
+
+@pytest.mark.parametrize(("length", "form"), [(0, "together"), (15, "together"), (16, "map")])
+@pytest.mark.parametrize("lanes", [70, 300])
+def test_few_turns_are_not_computed_ahead(
+    executor: hg.Executor, monkeypatch: pytest.MonkeyPatch, length: int, form: str, lanes: int
+) -> None:
+    made, asked = set[str](), ProgramKernel.code
+
+    def code(kernel: ProgramKernel, variant: Any) -> Any:
+        made.add(variant.form)
+        return asked(kernel, variant)
+
+    @hg.kernel
+    def series(x: hg.Array[hg.f32, 2], out: hg.Array[hg.f32]):
+        i, s = hg.index(), 0.0
+        for k in range(x.shape[1]):
+            y = x[i, k]
+            s += 1.0 + y * (1.0 + y * (0.5 + y * (0.25 + y * (0.125 + y * 0.0625))))
+        out[i] = s
+
+    monkeypatch.setattr(ProgramKernel, "code", code)
+    y = RNG.integers(-2, 3, (lanes, length)).astype(np.float32)
+    out = executor.empty(lanes)
+    series[lanes](executor.tensor(y), out)
+    want = 1.0 + y * (1.0 + y * (0.5 + y * (0.25 + y * (0.125 + y * 0.0625))))
+    np.testing.assert_array_equal(out.to_numpy(), want.sum(axis=1))
+    assert made == {form}
 
 
 @pytest.mark.parametrize("length", [0, 1, 63, 64, 65, 200])

@@ -16,17 +16,12 @@ from hologram.atlas.builder import Builder, Value
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, Program
 from hologram.backends import cpu as backend
-from hologram.backends.cpu import preparing
 from hologram.backends.cpu.device import _compiles
-from hologram.backends.cpu.kernel import Host, ProgramKernel
-from hologram.backends.cpu.workers import shared_pool
 from hologram.compiled.machine_code import engine
-from hologram.compiled.machine_code.engine import Code, shared_engine
-from hologram.compiler.scheduling.loops import Variant
+from hologram.compiled.machine_code.engine import shared_engine
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import f32, i32, index
-from hologram.foundation.errors import BackendUnavailable, CompileError
-from hologram.machine.kernel import Area, Call
+from hologram.foundation.errors import BackendUnavailable
 from tests.backends.cpu.llvm.launching import bind, device, elementwise, place, run
 
 
@@ -310,42 +305,6 @@ def test_without_llvm(monkeypatch: pytest.MonkeyPatch) -> None:
         warnings.simplefilter("error")
         again = run(device(), twice(), [a, np.zeros_like(a)], [100])[1]
     np.testing.assert_array_equal([first, again], [a + a, a + a])
-
-
-def test_programs_of_a_launch_are_compiled_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two threads are in the compiler at once; what fails there fails in the caller's, and ends the other."""
-    host = Host(shared_engine, lambda: shared_pool(shared_engine, 2), 2)
-    asked, both, met = ProgramKernel.code, threading.Barrier(2, timeout=30), set[int]()
-
-    def code(kernel: ProgramKernel, variant: Variant) -> Code:
-        if threading.get_ident() not in met:
-            met.add(threading.get_ident())
-            both.wait()
-        if "bad" in kernel.program.name:
-            raise CompileError(kernel.program.name, "it is bad")
-        return asked(kernel, variant)
-
-    def kernels(*names: str) -> list[ProgramKernel]:
-        return [
-            ProgramKernel(elementwise(f"atlas_{name}", lambda x, k=k: x + float(k), [f32], f32), host)
-            for k, name in enumerate(names)
-        ]
-
-    monkeypatch.setattr(ProgramKernel, "code", code)
-    cpu, size = device(), 64
-    a = np.arange(size, dtype=np.float32)
-    memories = [place(cpu, a) for _ in range(5)]
-    areas = [Area(k, 0, a.nbytes) for k in range(5)]
-    places = [m.address for m in memories]
-    named = kernels("zero", "one", "two", "three")
-    calls = [Call(kernel, (areas[k], areas[k + 1]), (), (size,)) for k, kernel in enumerate(named)]
-    preparing.prepared(calls, places, host)(list(places))
-    np.testing.assert_array_equal(memories[4].bytes.view(np.float32)[:size], a + 0 + 1 + 2 + 3)
-    assert len(met) == 2
-    met.clear()
-    calls = [Call(kernel, (areas[0], areas[1]), (), (size,)) for kernel in kernels("bad", "worse", "bad_too")]
-    with pytest.raises(CompileError, match="atlas_bad"):
-        preparing.prepared(calls, places, host)
 
 
 @pytest.mark.parametrize("offset", [0, 1])

@@ -82,6 +82,8 @@ def test_pages_compute_what_functions_do(ex: hg.Executor, tmp_path: Path) -> Non
         "short": "bytes are needed, got",
         "changed": "its checksum is another",
         "later": f"format {FORMAT} is needed, got {FORMAT + 1}",
+        "cut": ".json: it is not whole",
+        "unbegun": ".json: it has no begin",
     }
     for name in bad:
         shutil.copytree(site / "perceptron", site / name)
@@ -89,7 +91,10 @@ def test_pages_compute_what_functions_do(ex: hg.Executor, tmp_path: Path) -> Non
     (site / "short" / "weights.bin").write_bytes(weights[:-5])
     (site / "changed" / "weights.bin").write_bytes(bytes([weights[0] ^ 1]) + weights[1:])
     for plan in PLANS:
+        whole = (site / "perceptron" / plan).read_text()
         (site / "later" / plan).write_text(json.dumps(programs["perceptron"] | {"format": FORMAT + 1}))
+        (site / "cut" / plan).write_text(whole[: len(whole) // 2])
+        (site / "unbegun" / plan).write_text(whole.replace('"begin"', '"began"'))
     posted = browsed(site, [*programs, *bad, "missing"], tmp_path / "profile")
     for name, program in programs.items():
         assert f"{name}/error" not in posted, posted[f"{name}/error"]
@@ -197,6 +202,24 @@ def test_what_is_made_of_weights_alone_is_computed_once(ex: hg.Executor, tmp_pat
         assert written & read
         assert not any(binding[0] in given for step in begin for binding in step["bindings"])
         assert given <= read
+
+
+def test_packed_weights_stay_packed(ex: hg.Executor, tmp_path: Path) -> None:
+    """However many: room is there for one that is unpacked, not for all."""
+    sizes: dict[str, list[int]] = {plan: [] for plan in PLANS}
+    for count in (1, 4):
+        own = [hg.Packed.quantize(ex.ones((256, 256)), "int4g32", ex) for _ in range(count)]
+
+        def function(x: hg.Tensor, own: list[Any] = own) -> hg.Tensor:
+            for w in own:
+                x = hg.linear(x, w)
+            return x
+
+        hg.export_web(tmp_path / "m", function, ex.ones((64, 256)))
+        for plan in PLANS:
+            sizes[plan].append(sum(json.loads((tmp_path / "m" / plan).read_text())["buffers"]))
+    for one, four in sizes.values():
+        assert four - one < 256 * 256 * 4
 
 
 def test_what_no_page_runs_is_refused(ex: hg.Executor, tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ class _Neighbours(Workgroup):
 def together_body(w: Writer, program: Program, variant: Variant) -> None:
     """Rows of the grid in turn, the chosen axis innermost, so many lanes of it at a time."""
     frame = open_frame(w, program, variant)
-    pieces = cut(program.body.instructions, Threads.of(program))
+    pieces = cut(program.body.instructions, Threads.of(program, variant.short))
     kept = crossing(pieces)
     again = anywhere(program, variant.order[-1])
     carried = max((len(i.results) for i in program.body.walk() if i.opcode in LOOPS), default=0)

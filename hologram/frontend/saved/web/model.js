@@ -1,6 +1,7 @@
 // A function that hologram exported, run by WebGPU: `const model = await load("folder/"); await model.run({x})`.
 
 const FORMAT = 3;
+const LISTS = ["buffers", "inputs", "outputs", "state", "weights", "shaders", "begin", "steps", "copies"]; // of a plan
 const ASKING_MS = 3; // for results
 const RESTING = 15; // calls at most that ask nothing, after some where asking was not enough
 
@@ -12,10 +13,7 @@ export async function load(url, { progress = () => {}, device, state = {} } = {}
   const adapter = device ? undefined : await found();
   const software = (device?.adapterInfo ?? adapter?.info)?.isFallbackAdapter;
   const plan = new URL(software ? "software.json" : "program.json", folder);
-  const program = await (await fetched(plan)).json();
-  if (program.format !== FORMAT) {
-    throw new Error(`${plan}: format ${FORMAT} is needed, got ${program.format}: export it anew`);
-  }
+  const program = await read(plan);
   device ??= await opened(adapter, program);
   const texts = new Map(
     await Promise.all(program.shaders.map(async (name) => [name, await (await fetched(new URL(name, folder))).text()])),
@@ -28,6 +26,19 @@ async function fetched(url) {
   const response = await fetch(url);
   if (!response.ok) throw new Error(`${url}: ${response.status} ${response.statusText}`);
   return response;
+}
+
+async function read(plan) {
+  const response = await fetched(plan);
+  const program = await response.json().catch((error) => {
+    throw new Error(`${plan}: it is not whole: ${error.message}`);
+  });
+  if (program?.format !== FORMAT) {
+    throw new Error(`${plan}: format ${FORMAT} is needed, got ${program?.format}: export it anew`);
+  }
+  const lacks = LISTS.find((name) => !Array.isArray(program[name]));
+  if (lacks) throw new Error(`${plan}: it has no ${lacks}: export it anew`);
+  return program;
 }
 
 async function found() {
