@@ -21,15 +21,17 @@ TURNS, WARM = 15, 3
 SIZES = (1024, 102_400, 1_048_576)
 ELEMENTS = ("add", "multiply", "relu", "exp", "tanh", "gelu")
 ROWS = ("sum", "softmax", "layer_norm")
-PRODUCT = 512
+PRODUCTS, PRODUCT = ("matmul", "linear"), 512
 
 
 def call(executor: hg.Executor, name: str, size: int) -> Callable[[], None]:
     """A call of an operation, done when it returns."""
     random = np.random.default_rng(size)
-    shape = (PRODUCT, PRODUCT) if name == "matmul" else (size,) if name in ELEMENTS else (size // 1024, 1024)
-    count = 2 if name in ("add", "multiply", "matmul") else 1
+    shape = (PRODUCT, PRODUCT) if name in PRODUCTS else (size,) if name in ELEMENTS else (size // 1024, 1024)
+    count = 2 if name in ("add", "multiply", *PRODUCTS) else 1
     x = [executor.tensor(random.standard_normal(shape, dtype=np.float32)) for _ in range(count)]
+    if name == "linear":
+        x.append(executor.zeros(PRODUCT))
     if name == "layer_norm":
         x += [executor.ones(1024), executor.zeros(1024)]
     attributes = {"axis": 1} if name == "sum" else {"dim": -1} if name == "softmax" else {}
@@ -57,7 +59,7 @@ def ratio(calls: list[Callable[[], None]]) -> float:
 
 def main(backends: list[str]) -> None:
     works = [(name, size) for name in (*ELEMENTS, *ROWS) for size in SIZES]
-    works.append(("matmul", PRODUCT * PRODUCT))
+    works += [(name, PRODUCT * PRODUCT) for name in PRODUCTS]
     for backend in backends:
         executors = [hg.Executor(backend, reproducible=r) for r in (False, True)]
         ratios = []

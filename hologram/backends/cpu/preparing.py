@@ -74,9 +74,10 @@ def _parts(
         count = min(1 if host is None else host.threads, len(programs)) - 1
         helpers = [threading.Thread(target=ahead, name="hologram compiler") for _ in range(count)]
     started: list[threading.Thread] = []
+    engine = host.engine() if host is not None and programs else None
     try:
-        if host is not None and helpers:
-            host.engine().released()
+        if engine is not None and helpers:
+            engine.released()
             with suppress(RuntimeError):  # no more threads can be had: those that there are compile all
                 for helper in helpers:
                     helper.start()
@@ -84,8 +85,8 @@ def _parts(
         return [_part(c, arguments, host, often) for c in calls]
     finally:
         left.clear()
-        if host is not None and started:
-            host.engine().released()
+        if engine is not None:
+            engine.released()
         for helper in started:
             helper.join()
 

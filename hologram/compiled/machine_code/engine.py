@@ -7,6 +7,7 @@ import functools
 import platform
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -159,9 +160,10 @@ class Engine:
 
         Ctrl-C within llvmlite's own lock leaves it held by the main thread, and all others would wait for good.
         """
-        lock: Any = self._llvm.ffi.lib._lock._lock
-        while lock._is_owned():
-            lock.release()
+        with suppress(AttributeError):  # of an llvmlite with another lock
+            lock: Any = self._llvm.ffi.lib._lock._lock
+            while lock._is_owned():
+                lock.release()
 
     def provide(self, library: Any, names: Sequence[str]) -> None:
         """Makes functions of a loaded library known to compiled code."""

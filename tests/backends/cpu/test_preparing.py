@@ -31,17 +31,17 @@ def kernels(host: Host, *names: str) -> list[ProgramKernel]:
     ]
 
 
-def chained(host: Host) -> None:
-    """Four programs that nobody has compiled, each on what the one before has made."""
+def chained(host: Host, count: int = 4) -> None:
+    """Programs that nobody has compiled, each on what the one before has made."""
     cpu, size = device(), 64
     a = np.arange(size, dtype=np.float32)
-    memories = [place(cpu, a) for _ in range(5)]
-    areas = [Area(k, 0, a.nbytes) for k in range(5)]
+    memories = [place(cpu, a) for _ in range(count + 1)]
+    areas = [Area(k, 0, a.nbytes) for k in range(count + 1)]
     places = [m.address for m in memories]
-    named = kernels(host, "zero", "one", "two", "three")
+    named = kernels(host, *("zero", "one", "two", "three")[:count])
     calls = [Call(kernel, (areas[k], areas[k + 1]), (), (size,)) for k, kernel in enumerate(named)]
     preparing.prepared(calls, places, host)(list(places))
-    np.testing.assert_array_equal(memories[4].bytes.view(np.float32)[:size], a + 0 + 1 + 2 + 3)
+    np.testing.assert_array_equal(memories[-1].bytes.view(np.float32)[:size], a + sum(range(count)))
 
 
 def test_programs_of_a_launch_are_compiled_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,6 +75,9 @@ host = two_threads()
 host.engine()
 ffi.lib._lock.__enter__()  # as an interrupt between this and its end leaves it
 chained(host)
+ffi.lib._lock.__enter__()
+chained(host, 1)
+assert not ffi.lib._lock._lock._is_owned()
 """
 
 
