@@ -12,6 +12,9 @@ fail() {
 command -v apt-get >/dev/null 2>&1 || fail "it is unpacked from Debian's packages, and there is no apt-get"
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 [ -e $keyring ] || fail "no $keyring (apt-get install debian-archive-keyring)"
+# Where apt has Debian's packages from here.
+mirror=${MIRROR:-$(apt-get indextargets --format '$(REPO_URI)' | grep -m 1 '/debian/*$' || true)}
+[ -n "$mirror" ] || fail "apt's sources name no mirror of Debian (MIRROR=its address does)"
 
 mkdir -p "$folder"
 folder=$(cd "$folder" && pwd)
@@ -19,7 +22,7 @@ apt=$folder/apt root=$folder/root
 mkdir -p "$apt/lists/partial" "$apt/archives/partial" "$apt/parts" "$root"
 : >"$apt/status"
 for suite in trixie trixie-backports; do
-    echo "deb [signed-by=$keyring] http://deb.debian.org/debian $suite main"
+    echo "deb [signed-by=$keyring] $mirror $suite main"
 done >"$apt/sources.list"
 quiet() {
     DEBIAN_FRONTEND=noninteractive apt-get -qq \
