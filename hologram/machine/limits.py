@@ -13,6 +13,8 @@ from hologram.foundation.frozen import frozen
 ALIGNMENT = 256
 # More than caches hold: from there on a device that works in the host's memory copies quicker than NumPy.
 STREAMED_BYTES = 16 << 20
+# Where the same bits are wanted everywhere: how many terms a lane adds up, and of how many rows that read them alike.
+TERMS_OF_A_LANE, ROWS_OF_A_LANE = 2048, 8
 
 
 # Hand-written kernels that plans take for granted where a device has all of these capabilities.

@@ -58,12 +58,13 @@ def product_plan(
     dtype = x.dtype.computed
     channels, taps = weight.shape[0] // attributes["groups"], math.prod(weight.shape[1:])
     small = channels < LEAST_CHANNELS or taps < LEAST_TAPS or not (x.size and out.size)
-    if small or dtype not in target.limits.tile_dtypes:
+    limits = target.limits
+    if small or not (dtype in limits.tile_dtypes or limits.reproducible):
         return None
     asked = convolution_tile.problem(x, weight, out, attributes["groups"])
-    way = chosen(asked, ways(asked, target.limits), target.choices)
+    way = COLUMNS if limits.reproducible else chosen(asked, ways(asked, limits), target.choices)
     if way != COLUMNS:
-        plan = convolution_plan(x, weight, out, attributes, target.limits, way, epilogue)
+        plan = convolution_plan(x, weight, out, attributes, limits, way, epilogue)
         if plan is not None:
             return plan
     return convolved(x, weight, out, attributes, target, epilogue)
