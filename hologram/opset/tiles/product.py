@@ -230,8 +230,16 @@ def _summed(steps: Steps, a: Place, b: Place, out: Place, target: Target) -> Non
     which computes all products so, takes them in pieces that depend on sizes alone.
     """
     dtype = types.promoted((a.layout.dtype, b.layout.dtype))
-    if target.limits.reproducible and dtype.computed != dtype:
-        a, b, dtype = steps.converted(a, dtype.computed), steps.converted(b, dtype.computed), dtype.computed
+    if (
+        target.limits.reproducible and dtype.computed != dtype
+    ):  # one at least becomes f32, as partial sums are
+        *_, m, n = out.layout.shape
+        often = n >= ROWS_OF_A_LANE, m >= ROWS_OF_A_LANE
+        a, b = (
+            steps.converted(p, dtype.computed) if o or not any(often) else p
+            for p, o in zip((a, b), often, strict=True)
+        )
+        dtype = dtype.computed
     if out.layout.dtype != dtype:
         wide = steps.place(dtype, out.layout.shape)
         _summed(steps, a, b, wide, target)
