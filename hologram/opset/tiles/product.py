@@ -14,7 +14,7 @@ from hologram.foundation.dtypes import NUMBERS, DType
 from hologram.foundation.errors import ShapeError
 from hologram.machine.choices import Candidate, Problem
 from hologram.machine.layout import Layout
-from hologram.machine.limits import ROWS_OF_A_LANE, TERMS_OF_A_LANE, Limits
+from hologram.machine.limits import ROWS_OF_A_LANE, TERMS_OF_A_LANE, Limits, slice_length
 from hologram.machine.plan import Plan, Step, Target
 from hologram.opset.forms import types
 from hologram.opset.forms.epilogue import add_epilogue, epilogue_reads, identity
@@ -266,12 +266,13 @@ def _in_pieces(steps: Steps, a: Place, b: Place, out: Place, target: Target) -> 
     """Appends reductions of as many terms as one lane adds up, and of as many rows as lanes take several of."""
     k, m = a.layout.shape[-1], out.layout.shape[-2]
     if k > TERMS_OF_A_LANE:
-        whole, rest = divmod(k, TERMS_OF_A_LANE)
+        terms = slice_length(k, -(-k // TERMS_OF_A_LANE))  # as rows are cut: split_rows, of the compiler
+        whole, rest = divmod(k, terms)
         parts = steps.place(out.layout.dtype, (whole + (rest > 0), *out.layout.shape))
-        for first, count, length in ((0, whole, TERMS_OF_A_LANE), (whole, 1, rest)):
+        for first, count, length in ((0, whole, terms), (whole, 1, rest)):
             if length:
                 left, right = (
-                    Place(p.position, _slices(p.layout, axis, first * TERMS_OF_A_LANE, count, length))
+                    Place(p.position, _slices(p.layout, axis, first * terms, count, length))
                     for p, axis in ((a, -1), (b, -2))
                 )
                 result = Place(parts.position, parts.layout.narrow(0, first, count))
