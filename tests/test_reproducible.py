@@ -137,7 +137,7 @@ def test_gradients_of_convolutions_in_16_bits(
 
 
 @pytest.mark.parametrize(
-    "m, k, n", [(1, 2100, 3), (1, 2100, 40), (13, 300, 9), (9, 4096, 1)], ids=lambda size: str(size)
+    ("m", "k", "n"), [(1, 2100, 3), (1, 2100, 40), (13, 300, 9), (9, 4096, 1)], ids=lambda size: str(size)
 )
 @pytest.mark.parametrize("dtype", [np.float16, np.float32], ids=["f16", "f32"])
 def test_products_in_pieces(
