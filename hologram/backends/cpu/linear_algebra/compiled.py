@@ -8,32 +8,34 @@ from collections.abc import Callable, Mapping
 from hologram.backends.cpu.image import ADDRESS, Patch, Piece, Step
 from hologram.backends.cpu.kernel import Host
 from hologram.backends.cpu.linear_algebra import eigen, orthogonal, triangles
-from hologram.backends.cpu.linear_algebra.desk import BUFFERS, Kind, LISTS, REALS, WORDS, Unit, module
+from hologram.backends.cpu.linear_algebra.desk import LISTS, REALS, WORDS, Kind, Unit, module
 from hologram.backends.cpu.linear_algebra.sweeps import Sweeps
 from hologram.compiled.machine_code.engine import Code, Engine
 from hologram.compiled.machine_code.objects import kept_code
 from hologram.foundation.dtypes import DType
 from hologram.foundation.frozen import frozen
 
-FEWEST = 4  # lanes
-_SHARED_NS = 6_000  # of a launch that is worth several threads
+FEW = 8  # lanes that small matrices do with
+_SHARED_NS = 12_000  # of a launch that is worth several threads
+_ROOM = 256 << 10  # bytes of a slice, of which a thread may have several
 
 
 @frozen
 class Way:
-    """How a stem is computed: the unit, by its flag, up to how many rows and columns, and ns of an element of those."""
+    """How a stem is computed: the unit, by its flag, up to how many rows and columns, and its time by these."""
 
     unit: Callable[[bool], Unit]
     most: int
-    cube_ns: float = 0.1
+    square_ns: float  # of a matrix of n x n, over n^2, where n is small
+    lists: bool = False  # whether it wants a second matrix, of lists
 
 
 WAYS: Mapping[str, Way] = {
-    "cholesky": Way(triangles.cholesky, 128),
-    "solve": Way(lambda _: triangles.solve, 128),
-    "qr": Way(lambda _: orthogonal.qr, 128),
-    "eigh": Way(eigen.eigh, 128),
-    "eigvalsh": Way(eigen.eigvalsh, 128),
+    "cholesky": Way(triangles.cholesky, 128, 1.0),
+    "solve": Way(lambda _: triangles.solve, 128, 3.0),
+    "qr": Way(lambda _: orthogonal.qr, 192, 3.0, lists=True),
+    "eigh": Way(eigen.eigh, 192, 20.0, lists=True),
+    "eigvalsh": Way(eigen.eigvalsh, 192, 20.0, lists=True),
 }
 
 
@@ -59,17 +61,16 @@ def taken(stem: str, sizes: Mapping[str, int]) -> bool:
 
 
 def kind_of(stem: str, dtype: DType, most: int, vector_bits: int, flag: bool) -> Kind:
+    """The module for matrices of so many rows and columns at most."""
     lanes = vector_bits // dtype.part.bits
-    while lanes > FEWEST and lanes // 2 >= most:
-        lanes //= 2
-    return Kind(stem, dtype, lanes, flag)
+    return Kind(stem, dtype, min(lanes, FEW) if most <= FEW else lanes, flag)
 
 
 def pieces(
     host: Host, stem: str, dtype: DType, count: int, sizes: Mapping[str, int], flag: bool, buffers: int
 ) -> list[Piece]:
     """A unit for each of so many matrices."""
-    engine = host.engine()
+    engine, way = host.engine(), WAYS[stem]
     most = max(sizes["m"], sizes["n"])
     kind = kind_of(stem, dtype, most, engine.vector_bits, flag)
     lanes = kind.lanes
@@ -82,12 +83,12 @@ def pieces(
     row = up(columns) + (up(sizes["right"]) if sizes["right"] else 0)
     list_ = max(row, up(sizes["m"]))
     second = row * sizes["m"]
-    lists = second + (list_ * most if stem in ("qr", "eigh", "eigvalsh") else 0)
+    lists = second + (list_ * most if way.lists else 0)
     plane = lists + LISTS * list_
     reals = plane * (2 if dtype.is_complex else 1)
     room_bytes = (reals + REALS * list_) * dtype.part.itemsize + 64
-    ns = count * most**3 * WAYS[stem].cube_ns
-    slices = min(count, 4 * host.threads) if host.threads > 1 and ns > _SHARED_NS else 1
+    shared = host.threads > 1 and count * most**2 * way.square_ns > _SHARED_NS
+    slices = min(count, host.threads * (4 if room_bytes <= _ROOM else 1)) if shared else 1
     slice_ = -(-count // slices)
     known = {
         **sizes, "row": row, "list": list_, "plane": plane, "second": second, "lists": lists, "reals": reals,
@@ -104,6 +105,3 @@ def pieces(
             room_at=WORDS.index("room"),
         )
     ]
-
-
-__all__ = ["BUFFERS", "pieces", "taken", "text"]

@@ -29,6 +29,22 @@ class Kind:
     flag: bool = False  # `upper`
 
 
+@frozen(eq=False)
+class Cell:
+    """A variable."""
+
+    w: Writer
+    type: str
+    address: str
+
+    @property
+    def value(self) -> str:
+        return self.w(f"load {self.type}, ptr {self.address}, align 8")
+
+    def put(self, value: str) -> None:
+        self.w.do(f"store {self.type} {value}, ptr {self.address}, align 8")
+
+
 class Desk:
     """A unit's words and matrices, in the function being written."""
 
@@ -47,7 +63,9 @@ class Desk:
 
     def told(self, k: int, code: str) -> None:
         """Stores what is told of the unit, an i32."""
-        self.w.do(f"store i32 {code}, ptr {self.w.element(self.size[BUFFERS[k]], 'i32', self._unit)}, align 4")
+        self.w.do(
+            f"store i32 {code}, ptr {self.w.element(self.size[BUFFERS[k]], 'i32', self._unit)}, align 4"
+        )
 
     def _part(self, first: str, row: str) -> Matrix:
         f = self.f
@@ -74,16 +92,12 @@ class Desk:
         """The first column of the vector that a column is in."""
         return self.w.i64("and", i, -self.f.lanes)
 
-    def each(self, start: str, stop: str, body: Callable[[str], object], step: int = 1) -> None:
-        def one(i: str, _: list[str]) -> Sequence[str]:
-            body(i)
-            return ()
-
-        self.w.loop(start, stop, str(step), (), one)
+    def each(self, start: str, stop: str, body: Callable[[str], object]) -> None:
+        self.f.each(start, stop, body)
 
     def over(self, start: str, stop: str, body: Callable[[str], object]) -> None:
         """For each vector."""
-        self.each(start, stop, body, self.f.lanes)
+        self.f.each(start, stop, body, self.f.lanes)
 
     def falling(self, count: str, body: Callable[[str], object]) -> None:
         """From count - 1 down to 0."""
@@ -101,6 +115,20 @@ class Desk:
     def unless(self, condition: str, then: Callable[[], object]) -> None:
         self.when(self.w(f"xor i1 {condition}, true"), then)
 
+    def repeat(self, body: Callable[[], str]) -> None:
+        """The body, again while it says so."""
+        again, after = self.w.label("again"), self.w.label("after")
+        self.w.jump(again)
+        self.w.place(again)
+        self.w.branch(body(), again, after)
+        self.w.place(after)
+
+    def cell(self, type_: str, first: str) -> Cell:
+        """What loops change, as LLVM likes: memory, of which it makes registers."""
+        made = Cell(self.w, type_, self.w.alloca(type_, 1))
+        made.put(first)
+        return made
+
     # Calls of sweeps.
 
     def _matrix(self, a: Matrix, rows: tuple[str, str], columns: tuple[str, str]) -> str:
@@ -108,7 +136,13 @@ class Desk:
         return f"ptr {a.address}, i64 {a.row}, i64 {a.plane}, {bounds}"
 
     def along(
-        self, a: Matrix, rows: tuple[str, str], columns: tuple[str, str], v: Matrix, out: Matrix, factor: Number
+        self,
+        a: Matrix,
+        rows: tuple[str, str],
+        columns: tuple[str, str],
+        v: Matrix,
+        out: Matrix,
+        factor: Number,
     ) -> None:
         """out = factor (v^H a)."""
         given = ", ".join(f"{self.f.scalar} {x}" for x in factor.parts)
@@ -138,9 +172,7 @@ Unit = Callable[[Desk], None]
 def module(sweeps: Sweeps, functions: Sequence[str], body: Unit) -> str:
     """The text of a module whose function `each` runs a unit for each matrix of a slice, in room of the slice's own."""
     w = Writer(sweeps.metadata)
-    a = {
-        word: load_slot(w, k, "ptr" if k <= len(BUFFERS) else "i64") for k, word in enumerate(WORDS)
-    }
+    a = {word: load_slot(w, k, "ptr" if k <= len(BUFFERS) else "i64") for k, word in enumerate(WORDS)}
     number = w(f"udiv i64 %begin, {a['slice']}")
     room = w.element(a["room"], "i8", w(f"mul i64 {number}, {a['room_bytes']}"))
     place = w(f"ptrtoint ptr {room} to i64")
@@ -154,7 +186,7 @@ def module(sweeps: Sweeps, functions: Sequence[str], body: Unit) -> str:
         body(Desk(Field(w, sweeps.dtype, sweeps.lanes), a, unit, room))
         return []
 
-    w.loop("%begin", "%end", "1", [], each)
+    w.loop("%begin", "%end", "1", [], each, kept=True)
     w.do("ret void")
     main = w.function("void @each(ptr %arguments, i64 %begin, i64 %end)", "nounwind")
     declarations = sorted(sweeps.declarations | w.declarations)

@@ -12,6 +12,7 @@ from functools import partial
 
 from hologram.backends.cpu.linear_algebra.desk import Desk, Unit
 from hologram.backends.cpu.linear_algebra.numbers import Field, Matrix, Number
+from hologram.backends.cpu.linear_algebra.sweeps import numbers
 from hologram.backends.cpu.linear_algebra.triangles import filled, stepped
 
 DIAGONAL, BESIDE, COSINES, SINES, TOLD = range(5)  # lists of real numbers
@@ -29,42 +30,39 @@ def eigvalsh(upper: bool) -> Unit:
 
 def _eigen(d: Desk, upper: bool, vectors: bool) -> None:
     """One triangle of x is read. `info` is 1 where that is not finite, or no step converged; results are NaN then."""
-    f, w, n, row = d.f, d.w, d.size["n"], d.size["row"]
+    f, w, n = d.f, d.w, d.size["n"]
     x, values = d.given(0, n, n), d.given(1, n, is_real=True)
     out = d.given(2, n, n) if vectors else None
     a, turned = d.first(), d.second()
     factor, finite = _brought(d, x, a, upper)
-    failed, done = w.label("failed"), w.label("done")
-    inside = w.label("finite")
-    w.branch(finite, inside, failed)
-    w.place(inside)
-    _tridiagonal(d, a, turned)
-    if vectors:
-        _multiplied(d, a, turned)
-        d.each("0", n, lambda i: d.each("0", n, lambda j: turned.put(a.at(j, i), i, j)))
-    code = stepped(d, n, lambda l: _found(d, l, turned if vectors else None))
-    solved = w.label("solved")
-    w.branch(w(f"icmp eq i32 {code}, 0"), solved, failed)
-    w.place(solved)
-    _sorted(d, values, out, turned, factor)
-    d.told(3 if vectors else 2, "0")
-    w.jump(done)
-    w.place(failed)
-    d.each("0", n, lambda k: values.set(f.real(math.nan), k))
-    if out is not None:
-        filled(d, out, n, n)
-    d.told(3 if vectors else 2, "1")
-    w.jump(done)
-    w.place(done)
+    code = d.cell("i32", "1")
+
+    def find() -> None:
+        _tridiagonal(d, a, turned)
+        if vectors:
+            _multiplied(d, a, turned)
+            d.each("0", n, lambda i: d.each("0", n, lambda j: turned.put(a.at(j, i), i, j)))
+        code.put(stepped(d, n, lambda k: _found(d, k, turned if vectors else None)))
+
+    d.when(finite, find)
+    failed = w(f"icmp ne i32 {code.value}, 0")
+    d.told(3 if vectors else 2, code.value)
+    d.unless(failed, lambda: _sorted(d, values, out, turned, factor))
+
+    def fill() -> None:
+        d.each("0", n, lambda k: values.set(f.real(math.nan), k))
+        if out is not None:
+            filled(d, out, n, n)
+
+    d.when(failed, fill)
 
 
 def _brought(d: Desk, x: Matrix, a: Matrix, upper: bool) -> tuple[str, str]:
-    """Fills a with the whole of x, times a power of 2 that makes the largest part about 1: that, and whether all is finite."""
+    """Fills a with x times a power of 2 by which the largest part is about 1: that, and whether all is finite."""
     f, w, n = d.f, d.w, d.size["n"]
     kind, bits = f"i{f.part.bits}", f.part.bits
     mantissa, most = (23, 0xFF) if bits == 32 else (52, 0x7FF)
-    peak = w.alloca(kind, 1)
-    w.do(f"store {kind} 0, ptr {peak}, align 8")
+    peak = d.cell(kind, "0")
 
     def load(i: str) -> None:
         low, high = (i, n) if upper else ("0", w.i64("add", i, 1))
@@ -82,11 +80,11 @@ def _brought(d: Desk, x: Matrix, a: Matrix, upper: bool) -> tuple[str, str]:
             a.put(z.conjugate(), j, i)
             return [best]
 
-        (best,) = w.loop(low, high, "1", [(kind, w(f"load {kind}, ptr {peak}, align 8"))], each)
-        w.do(f"store {kind} {best}, ptr {peak}, align 8")
+        (best,) = f.loop(low, high, "1", [(kind, peak.value)], each)
+        peak.put(best)
 
     d.each("0", n, load)
-    exponent = w(f"lshr {kind} {w(f'load {kind}, ptr {peak}, align 8')}, {mantissa}")
+    exponent = w(f"lshr {kind} {peak.value}, {mantissa}")
     finite = w(f"icmp ne {kind} {exponent}, {most}")
     # 2 * bias - exponent, held where that and its inverse are normal numbers.
     inverse = w(f"sub {kind} {most - 1}, {exponent}")
@@ -120,7 +118,7 @@ def _tridiagonal(d: Desk, a: Matrix, lists: Matrix) -> None:
             total = Number(f, tuple(held), f.lanes)
             return list(total.plus(turned_q.vector("0", c), v.vector("0", c)).parts)
 
-        held = w.loop(start, row, str(f.lanes), f.carried(f.zeros()), product)
+        held = f.loop(start, row, str(f.lanes), f.carried(f.zeros()), product)
         alpha = tau * Number(f, tuple(held), f.lanes).summed() * f.real(-0.5)
         wide = alpha.conjugate().spread()
 
@@ -156,119 +154,89 @@ def _multiplied(d: Desk, a: Matrix, lists: Matrix) -> None:
     d.falling(w.i64("sub", n, 1), turn)
 
 
-def _found(d: Desk, l: str, turned: Matrix | None) -> str:
-    """QL steps until nothing is beside the diagonal's element l; 1 where too many were taken."""
-    f, w, n = d.f, d.w, d.size["n"]
+def _found(d: Desk, first: str, turned: Matrix | None) -> str:
+    """QL steps until nothing is beside the diagonal's element `first`; 1 where too many were taken."""
+    f, w = d.f, d.w
     diagonal, beside = d.reals(DIAGONAL), d.reals(BESIDE)
-    last = w.i64("sub", n, 1)
+    end = w.i64("sub", d.size["n"], 1)
     epsilon = 2.0 ** -(f.part.mantissa + 1)
-    steps = w.alloca("i32", 1)
-    w.do(f"store i32 0, ptr {steps}, align 4")
-    again, look, found, step, done = (w.label(x) for x in ("again", "look", "found", "step", "converged"))
-    before = w.block
-    w.jump(again)
-    w.place(again)
-    w.jump(look)
-    w.place(look)
-    m, following = w.name("m"), w.name("m")
-    inner = w.label("inner")
-    w.do(f"{m} = phi i64 [ {l}, %{again} ], [ {following}, %{inner} ]")
-    at_end = w(f"icmp sge i64 {m}, {last}")
-    compare = w.label("compare")
-    w.branch(at_end, found, compare)
-    w.place(compare)
-    e = beside.item(m).real
-    product = f.binary("fmul", diagonal.item(m).real, diagonal.item(w.i64("add", m, 1)).real)
-    size = f.function("fabs", product)
-    size = f.function("maxnum", size, f.literal(TINY**2))
-    bound = f.binary("fmul", size, f.literal(epsilon**2))
-    small = f.compared("ole", f.binary("fmul", e, e), bound)
-    w.branch(small, found, inner)
-    w.place(inner)
-    w.do(f"{following} = add nsw i64 {m}, 1")
-    w.jump(look)
-    w.place(found)
-    none, more = w.label("none"), w.label("more")
-    w.branch(w(f"icmp eq i64 {m}, {l}"), none, more)
-    w.place(more)
-    taken = w(f"add i32 {w(f'load i32, ptr {steps}, align 4')}, 1")
-    w.do(f"store i32 {taken}, ptr {steps}, align 4")
-    w.branch(w(f"icmp sgt i32 {taken}, {MOST_STEPS}"), none, step)
-    w.place(step)
-    _step(d, l, m, turned)
-    w.jump(again)
-    w.place(none)
-    code = w(f"phi i32 [ 0, %{found} ], [ 1, %{more} ]")
-    w.jump(done)
-    w.place(done)
-    assert before
-    return code
+    m, steps = d.cell("i64", first), d.cell("i32", "0")
+
+    def look() -> str:
+        k = m.value
+        following = w.i64("add", k, 1)
+        e = beside.item(k).real
+        size = f.function("fabs", f.binary("fmul", diagonal.item(k).real, diagonal.item(following).real))
+        bound = f.binary("fmul", f.function("maxnum", size, f.literal(TINY**2)), f.literal(epsilon**2))
+        small = f.compared("ole", f.binary("fmul", e, e), bound)
+        stop = w(f"or i1 {small}, {w(f'icmp sge i64 {k}, {end}')}")
+        m.put(w(f"select i1 {stop}, i64 {k}, i64 {following}"))
+        return w(f"xor i1 {stop}, true")
+
+    def once() -> str:
+        m.put(first)
+        d.repeat(look)
+        last, count = m.value, w(f"add i32 {steps.value}, 1")
+        left = w(f"icmp ne i64 {last}, {first}")
+        d.when(left, lambda: _step(d, first, last, turned))
+        steps.put(w(f"select i1 {left}, i32 {count}, i32 0"))
+        return w(f"and i1 {left}, {w(f'icmp slt i32 {count}, {MOST_STEPS}')}")
+
+    d.repeat(once)
+    return w(f"zext i1 {w(f'icmp ne i32 {steps.value}, 0')} to i32")
 
 
-def _step(d: Desk, l: str, m: str, turned: Matrix | None) -> None:
-    """One implicit QL step of the rows l .. m, shifted by Wilkinson's."""
+def _step(d: Desk, first: str, last: str, turned: Matrix | None) -> None:
+    """One implicit QL step of the rows first .. last, shifted by Wilkinson's."""
     f, w = d.f, d.w
     diagonal, beside, cosines, sines = (d.reals(k) for k in (DIAGONAL, BESIDE, COSINES, SINES))
-    first, e = diagonal.item(l).real, beside.item(l).real
+    low, e = diagonal.item(first).real, beside.item(first).real
     one, zero = f.literal(1.0), f.literal(0.0)
-    difference = f.binary("fsub", diagonal.item(w.i64("add", l, 1)).real, first)
-    g = f.binary("fdiv", difference, f.binary("fmul", e, f.literal(2.0)))
-    r = f.function("sqrt", f.fused(g, g, one))
-    g = f.binary("fadd", g, f.function("copysign", r, g))
-    g = f.binary("fadd", f.binary("fsub", diagonal.item(m).real, first), f.binary("fdiv", e, g))
-    # Rows i and i + 1 for i from m - 1 down to l.
-    head, body, broken, after = (w.label(x) for x in ("head", "turn", "broken", "turned"))
-    start = w.i64("sub", m, 1)
-    before = w.block
-    names = {x: w.name(x) for x in ("i", "g", "s", "c", "p")}
-    following = {x: w.name(x) for x in ("i", "g", "s", "c", "p")}
-    good = w.label("good")
-    w.jump(head)
-    w.place(head)
-    w.do(f"{names['i']} = phi i64 [ {start}, %{before} ], [ {following['i']}, %{good} ]")
-    for x, begin in (("g", g), ("s", one), ("c", one), ("p", zero)):
-        w.do(f"{names[x]} = phi {f.scalar} [ {begin}, %{before} ], [ {following[x]}, %{good} ]")
-    i, g, s, c, p = (names[x] for x in ("i", "g", "s", "c", "p"))
-    w.branch(w(f"icmp sge i64 {i}, {l}"), body, after)
-    w.place(body)
-    e = beside.item(i).real
-    upper = w.i64("add", i, 1)
-    top, low = diagonal.item(upper).real, diagonal.item(i).real
-    height, b = f.binary("fmul", s, e), f.binary("fmul", c, e)
-    square = f.fused(height, height, f.binary("fmul", g, g))
-    r = f.function("sqrt", square)
-    beside.set(f.real(r), upper)
-    w.branch(f.compared("oeq", r, zero), broken, good)
-    w.place(good)
-    inverse = f.binary("fdiv", one, r)
-    s, c = f.binary("fmul", height, inverse), f.binary("fmul", g, inverse)
-    g = f.binary("fsub", top, p)
-    r = f.fused(f.binary("fsub", low, g), s, f.binary("fmul", f.binary("fmul", c, f.literal(2.0)), b))
-    p = f.binary("fmul", s, r)
-    diagonal.set(f.real(f.binary("fadd", g, p)), upper)
-    if turned is not None:
-        cosines.set(f.real(c), i)
-        sines.set(f.real(s), i)
-    for x, value in (("g", f.fused(c, r, f.negated(b))), ("s", s), ("c", c), ("p", p)):
-        w.do(f"{following[x]} = fadd {f.scalar} {value}, {f.literal(-0.0)}")
-    w.do(f"{following['i']} = add nsw i64 {i}, -1")
-    w.jump(head)
-    w.place(broken)  # what is left falls apart here
-    diagonal.set(f.real(f.binary("fsub", top, names["p"])), upper)
-    beside.set(f.real(0.0), m)
-    lowest = w.i64("add", i, 1)
-    w.jump(joined := w.label("joined"))
-    w.place(after)
-    diagonal.set(f.real(f.binary("fsub", diagonal.item(l).real, names["p"])), l)
-    beside.set(f.real(names["g"]), l)
-    beside.set(f.real(0.0), m)
-    w.jump(joined)
-    w.place(joined)
-    end = w(f"phi i64 [ {lowest}, %{broken} ], [ {l}, %{after} ]")
+    apart = f.binary("fsub", diagonal.item(w.i64("add", first, 1)).real, low)
+    shift = f.binary("fdiv", apart, f.binary("fmul", e, f.literal(2.0)))
+    size = f.function("sqrt", f.fused(shift, shift, one))
+    shift = f.binary("fdiv", e, f.binary("fadd", shift, f.function("copysign", size, shift)))
+    shift = f.binary("fadd", f.binary("fsub", diagonal.item(last).real, low), shift)
+    row = d.cell("i64", w.i64("sub", last, 1))
+    g, s, c, p = (d.cell(f.scalar, x) for x in (shift, one, one, zero))
+
+    def rotate() -> str:
+        """Rows i and i + 1; nothing where what is left falls apart there."""
+        i = row.value
+        below = w.i64("add", i, 1)
+        e = beside.item(i).real
+        height, b = f.binary("fmul", s.value, e), f.binary("fmul", c.value, e)
+        r = f.function("sqrt", f.fused(height, height, f.binary("fmul", g.value, g.value)))
+        beside.set(f.real(r), below)
+        apart = f.compared("oeq", r, zero)
+
+        def turn() -> None:
+            sine, cosine = f.binary("fdiv", height, r), f.binary("fdiv", g.value, r)
+            top = f.binary("fsub", diagonal.item(below).real, p.value)
+            twice = f.binary("fmul", f.binary("fmul", cosine, f.literal(2.0)), b)
+            change = f.fused(f.binary("fsub", diagonal.item(i).real, top), sine, twice)
+            moved = f.binary("fmul", sine, change)
+            diagonal.set(f.real(f.binary("fadd", top, moved)), below)
+            if turned is not None:
+                cosines.set(f.real(cosine), i)
+                sines.set(f.real(sine), i)
+            for cell, x in ((g, f.fused(cosine, change, f.negated(b))), (s, sine), (c, cosine), (p, moved)):
+                cell.put(x)
+            row.put(w.i64("sub", i, 1))
+
+        d.unless(apart, turn)
+        more = w(f"icmp sge i64 {row.value}, {first}")
+        return w(f"and i1 {more}, {w(f'xor i1 {apart}, true')}")
+
+    d.repeat(rotate)
+    lowest = w.i64("add", row.value, 1)
+    diagonal.set(f.real(f.binary("fsub", diagonal.item(lowest).real, p.value)), lowest)
+    d.when(w(f"icmp eq i64 {lowest}, {first}"), lambda: beside.set(f.real(g.value), first))
+    beside.set(f.real(0.0), last)
     if turned is not None:
         w.do(
-            f"call void @rotated(ptr {turned.address}, i64 {turned.row}, i64 {turned.plane}, i64 {end}, i64 {m}, "
-            f"i64 {d.size['row']}, ptr {cosines.address}, ptr {sines.address})"
+            f"call void @rotated(ptr {turned.address}, i64 {turned.row}, i64 {turned.plane}, i64 {lowest}, "
+            f"i64 {last}, i64 {d.size['row']}, ptr {cosines.address}, ptr {sines.address})"
         )
 
 
@@ -280,6 +248,7 @@ def rotated(f: Field) -> None:
     w, a = f.w, Matrix(f, "%a", "%row", "%plane")
     cosines, sines = (Matrix(f, x, is_real=True) for x in ("%c", "%s"))
     count, last = w.i64("sub", "%high", "%low"), w.i64("sub", "%high", 1)
+    _normalised(f, cosines, sines)
     position = "0"
     for size in (4, 2, 1):
         if size * f.count > 4 and size > 1:
@@ -294,8 +263,7 @@ def rotated(f: Field) -> None:
                 cosine, sine = cosines.item(i).spread(), sines.item(i).spread()
                 above, line = a.line(w.i64("add", i, 1)), a.line(i)
                 kept: list[str] = []
-                for k, place in enumerate(places):
-                    z = Number(f, tuple(held[k * f.count : (k + 1) * f.count]), f.lanes)
+                for place, z in zip(places, numbers(f, held), strict=True):
                     x = line.vector("0", place)
                     above.put_vector((x * sine).plus(cosine, z), "0", place)
                     kept += (x * cosine).plus(-sine, z).parts
@@ -303,20 +271,40 @@ def rotated(f: Field) -> None:
 
             first = a.line("%high")
             held = [pair for place in places for pair in f.carried(first.vector("0", place))]
-            held = w.loop("0", count, "1", held, turn)
+            held = f.loop("0", count, "1", held, turn)
             end = a.line("%low")
-            for k, place in enumerate(places):
-                end.put_vector(Number(f, tuple(held[k * f.count : (k + 1) * f.count]), f.lanes), "0", place)
+            for place, z in zip(places, numbers(f, held), strict=True):
+                end.put_vector(z, "0", place)
             return ()
 
-        w.loop(position, stop, str(size * f.lanes), (), each)
+        f.loop(position, stop, str(size * f.lanes), (), each)
         position = stop
+
+
+def _normalised(f: Field, cosines: Matrix, sines: Matrix) -> None:
+    """Makes c^2 + s^2 nearer to 1 than a quotient's two roundings leave it: hundreds of rotations add these up."""
+    w, one = f.w, f.real(-1.0).spread().real
+
+    def each(k: str) -> None:
+        c, s = cosines.vector("0", k), sines.vector("0", k)
+        sizes = [f.wide("fabs", x.real) for x in (c, s)]
+        bigger = w(f"fcmp ogt {f.type(f.lanes)} {sizes[0]}, {sizes[1]}")
+        large, small = (f.picked(bigger, *x) for x in ((c.real, s.real), (s.real, c.real)))
+        over = f.fused(small, small, f.fused(large, large, one, f.lanes), f.lanes)
+        half = f.binary("fmul", over, f.real(-0.5).spread().real, f.lanes)
+        for x, place in ((c, cosines), (s, sines)):
+            place.put_vector(Number(f, (f.fused(x.real, half, x.real, f.lanes),), f.lanes), "0", k)
+
+    f.each(w.i64("and", "%low", -f.lanes), "%high", each, f.lanes)
 
 
 def _sorted(d: Desk, values: Matrix, out: Matrix | None, turned: Matrix, factor: str) -> None:
     """Values in ascending order, equal ones as they were, and their vectors as columns."""
     f, w, n = d.f, d.w, d.size["n"]
     diagonal = d.reals(DIAGONAL)
+
+    def stored(target: Matrix, line: Matrix, rank: str) -> None:
+        d.each("0", n, lambda i: target.put(line.item(i), i, rank))
 
     def store(k: str) -> None:
         key = diagonal.item(k).real
@@ -327,10 +315,9 @@ def _sorted(d: Desk, values: Matrix, out: Matrix | None, turned: Matrix, factor:
             ahead = w(f"or i1 {f.compared('olt', other, key)}, {equal}")
             return [w.i64("add", rank[0], w(f"zext i1 {ahead} to i64"))]
 
-        (rank,) = w.loop("0", n, "1", [("i64", "0")], before)
+        (rank,) = f.loop("0", n, "1", [("i64", "0")], before)
         values.set(f.real(f.binary("fdiv", key, factor)), rank)
         if out is not None:
-            line = turned.line(k)
-            d.each("0", n, lambda i: out.put(line.item(i), i, rank))
+            stored(out, turned.line(k), rank)
 
     d.each("0", n, store)

@@ -1,4 +1,4 @@
-"""QR factors by Householder's reflections, row by row of the matrix (Golub and Van Loan, "Matrix Computations", 5.2)."""
+"""QR factors by Householder's reflections, row by row (Golub and Van Loan, "Matrix Computations", 5.2)."""
 
 from __future__ import annotations
 

@@ -43,7 +43,9 @@ class Sweeps:
         return [
             self.function("along", f"{matrix}, ptr %v, ptr %w, {factor}", self._along),
             self.function("less", f"{matrix}, ptr %v_0, ptr %w_0", lambda f: self._less(f, 1)),
-            self.function("less_both", f"{matrix}, ptr %v_0, ptr %w_0, ptr %v_1, ptr %w_1", lambda f: self._less(f, 2)),
+            self.function(
+                "less_both", f"{matrix}, ptr %v_0, ptr %w_0, ptr %v_1, ptr %w_1", lambda f: self._less(f, 2)
+            ),
             self.function(
                 "reflected", "ptr %v, i64 %plane, i64 %first, i64 %stop, ptr %told", self._reflected
             ),
@@ -62,7 +64,7 @@ class Sweeps:
                 block(c, size)
                 return ()
 
-            w.loop(position, stop, str(size * self.lanes), (), each)
+            f.loop(position, stop, str(size * self.lanes), (), each)
             position = stop
 
     def _at(self, f: Field, c: str, k: int) -> str:
@@ -78,7 +80,7 @@ class Sweeps:
             rounds = max(1, CHAINS // (size * f.count))
 
             def rows(i: str, sums: list[str], count: int) -> list[str]:
-                totals = _numbers(f, sums)
+                totals = numbers(f, sums)
                 for k in range(count):
                     row = i if not k else w.i64("add", i, k)
                     line, x = a.line(row), v.item(row).conjugate().spread()
@@ -90,12 +92,12 @@ class Sweeps:
             rest = w.i64("sub", "%last", "%first")
             middle = w.i64("add", "%first", w.i64("and", rest, -rounds))
             zeros = [pair for _ in range(rounds * size) for pair in f.carried(f.zeros())]
-            sums = _numbers(f, w.loop("%first", middle, str(rounds), zeros, lambda i, s: rows(i, s, rounds)))
+            sums = numbers(f, f.loop("%first", middle, str(rounds), zeros, lambda i, s: rows(i, s, rounds)))
             while len(sums) > size:
                 half = len(sums) // 2
                 sums = [x + y for x, y in zip(sums[:half], sums[half:], strict=True)]
             held = [pair for total in sums for pair in f.carried(total)]
-            sums = _numbers(f, w.loop(middle, "%last", "1", held, lambda i, s: rows(i, s, 1)))
+            sums = numbers(f, f.loop(middle, "%last", "1", held, lambda i, s: rows(i, s, 1)))
             for j, total in enumerate(sums):
                 out.put_vector(total * factor.spread(), "0", self._at(f, c, j))
 
@@ -103,7 +105,7 @@ class Sweeps:
 
     def _less(self, f: Field, pairs: int) -> None:
         """a = a - v w, and less another such product, of the rows from first to last."""
-        w, a = f.w, Matrix(f, "%a", "%row", "%plane")
+        a = Matrix(f, "%a", "%row", "%plane")
         columns, rows = ([Matrix(f, f"%{x}_{k}", "0", "%plane") for k in range(pairs)] for x in "vw")
 
         def block(c: str, size: int) -> None:
@@ -119,7 +121,7 @@ class Sweeps:
                     line.put_vector(z, "0", place)
                 return ()
 
-            w.loop("%first", "%last", "1", (), each)
+            f.loop("%first", "%last", "1", (), each)
 
         self._blocks(f, CHAINS // (f.count * pairs), block)
 
@@ -140,7 +142,7 @@ class Sweeps:
                 z = v.vector("0", c)
                 return [f.binary("fadd", total[0], z.square(), lanes)]
 
-            (sums,) = w.loop(start, "%stop", str(lanes), [(f.type(lanes), "zeroinitializer")], each)
+            (sums,) = f.loop(start, "%stop", str(lanes), [(f.type(lanes), "zeroinitializer")], each)
             return Number(f, (sums,), lanes).summed().real
 
         def scaled(factor: Number) -> None:
@@ -150,7 +152,7 @@ class Sweeps:
                 v.put_vector(v.vector("0", c) * wide, "0", c)
                 return ()
 
-            w.loop(start, "%stop", str(lanes), (), each)
+            f.loop(start, "%stop", str(lanes), (), each)
 
         below = squares()
         low, high = SAFE[f.part.bits]
@@ -168,9 +170,7 @@ class Sweeps:
         w.place(done)
         one = f.literal(1.0)
         pairs = [(one, factor), (below, again), *zip(given.parts, shrunk.parts, strict=True)]
-        factor, below, *parts = (
-            w(f"phi {f.scalar} [ {x}, %{before} ], [ {y}, %{last} ]") for x, y in pairs
-        )
+        factor, below, *parts = (w(f"phi {f.scalar} [ {x}, %{before} ], [ {y}, %{last} ]") for x, y in pairs)
         alpha = Number(f, tuple(parts))
         size = f.function("sqrt", f.binary("fadd", below, alpha.square()))
         beta = f.function("copysign", size, f.negated(alpha.real))
@@ -204,7 +204,7 @@ class Sweeps:
                 x = larger(x, part, lanes)
             return [x]
 
-        (best,) = w.loop(start, "%stop", str(lanes), [(kind, "zeroinitializer")], each)
+        (best,) = f.loop(start, "%stop", str(lanes), [(kind, "zeroinitializer")], each)
         peak = w.intrinsic(f"llvm.vector.reduce.fmax.v{lanes}f{bits}", f.scalar, (kind, best))
         for part in first.parts:
             peak = larger(peak, part, 1)
@@ -213,6 +213,6 @@ class Sweeps:
         return f.chosen(f.compared("olt", peak, least), f.literal(1 / least), inverse)
 
 
-def _numbers(f: Field, registers: Sequence[str]) -> list[Number]:
+def numbers(f: Field, registers: Sequence[str]) -> list[Number]:
     """Vectors, from what a loop carries."""
     return [Number(f, tuple(registers[k : k + f.count]), f.lanes) for k in range(0, len(registers), f.count)]

@@ -11,23 +11,18 @@ from hologram.backends.cpu.linear_algebra.numbers import Matrix, Number
 
 
 def stepped(d: Desk, count: str, step: Callable[[str], str]) -> str:
-    """Steps 0 .. count - 1 until one gives a code that is not 0, an i32; that, or 0."""
-    w = d.w
-    inside, after = w.label("step"), w.label("stepped")
-    code, number = w.alloca("i32", 1), w.alloca("i64", 1)
-    w.do(f"store i32 0, ptr {code}, align 4")
-    w.do(f"store i64 0, ptr {number}, align 8")
-    w.branch(w(f"icmp slt i64 0, {count}"), inside, after)
-    w.place(inside)
-    k = w(f"load i64, ptr {number}, align 8")
-    told = step(k)
-    following = w.i64("add", k, 1)
-    w.do(f"store i32 {told}, ptr {code}, align 4")
-    w.do(f"store i64 {following}, ptr {number}, align 8")
-    more = w(f"and i1 {w(f'icmp eq i32 {told}, 0')}, {w(f'icmp slt i64 {following}, {count}')}")
-    w.branch(more, inside, after)
-    w.place(after)
-    return w(f"load i32, ptr {code}, align 4")
+    """Steps 0 .. count - 1, at least one, until one gives a code that is not 0, an i32: that, or 0."""
+    w, code, number = d.w, d.cell("i32", "0"), d.cell("i64", "0")
+
+    def once() -> str:
+        k = number.value
+        told, following = step(k), w.i64("add", k, 1)
+        code.put(told)
+        number.put(following)
+        return w(f"and i1 {w(f'icmp eq i32 {told}, 0')}, {w(f'icmp slt i64 {following}, {count}')}")
+
+    d.repeat(once)
+    return code.value
 
 
 def numbered(d: Desk, failed: str, k: str) -> str:
@@ -124,7 +119,11 @@ def solve(d: Desk) -> None:
         d.over(start, row, swap)
         following = w.i64("add", k, 1)
         divided = _divider(d, pivot)
-        d.over(d.start(following), d.size["list"], lambda c: column.put_vector(divided(column.vector("0", c)), "0", c))
+        d.over(
+            d.start(following),
+            d.size["list"],
+            lambda c: column.put_vector(divided(column.vector("0", c)), "0", c),
+        )
         d.less(a, (following, n), (d.start(following), row), (column, a.line(k)))
         return numbered(d, f.compared("oeq", low, 0.0), k)
 
@@ -147,16 +146,18 @@ def _largest(d: Desk, column: Matrix, first: str, last: str) -> tuple[str, str]:
     """Where in a list the largest number is, by the sum of its parts' sizes, and that; the first where all are NaN."""
     f, w = d.f, d.w
 
+    def size(z: Number) -> str:
+        parts = [f.function("fabs", x) for x in z.parts]
+        return parts[0] if f.count == 1 else f.binary("fadd", parts[0], parts[1])
+
     def each(i: str, held: list[str]) -> list[str]:
         at, best = held
-        sizes = [f.function("fabs", x) for x in column.item(i).parts]
-        size = sizes[0] if len(sizes) == 1 else f.binary("fadd", *sizes)
-        larger = f.compared("ogt", size, best)
-        return [w(f"select i1 {larger}, i64 {i}, i64 {at}"), f.chosen(larger, size, best)]
+        found = size(column.item(i))
+        larger = f.compared("ogt", found, best)
+        return [w(f"select i1 {larger}, i64 {i}, i64 {at}"), f.chosen(larger, found, best)]
 
-    parts = [f.function("fabs", x) for x in column.item(first).parts]
-    size = parts[0] if len(parts) == 1 else f.binary("fadd", *parts)
-    at, best = w.loop(first, last, "1", [("i64", first), (f.scalar, size)], each)
+    held = [("i64", first), (f.scalar, size(column.item(first)))]
+    at, best = f.loop(first, last, "1", held, each)
     return at, best
 
 
