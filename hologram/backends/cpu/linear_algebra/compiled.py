@@ -57,7 +57,9 @@ def _code(engine: Engine, kind: Kind) -> Code:
 def taken(stem: str, sizes: Mapping[str, int]) -> bool:
     """Whether it is computed here."""
     way = WAYS.get(stem)
-    return way is not None and 0 < max(sizes["m"], sizes["n"], sizes["right"]) <= way.most
+    if way is None or not min(sizes["m"], sizes["n"]):
+        return False
+    return max(sizes["m"], sizes["n"], sizes["right"]) <= way.most
 
 
 def kind_of(stem: str, dtype: DType, most: int, vector_bits: int, flag: bool) -> Kind:
