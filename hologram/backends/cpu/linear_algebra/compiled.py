@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 from hologram.backends.cpu.image import ADDRESS, Patch, Piece, Step
 from hologram.backends.cpu.kernel import Host
-from hologram.backends.cpu.linear_algebra import eigen, orthogonal, triangles
+from hologram.backends.cpu.linear_algebra import eigen, orthogonal, rotations, triangles
 from hologram.backends.cpu.linear_algebra.desk import LISTS, REALS, WORDS, Kind, Unit, module
 from hologram.backends.cpu.linear_algebra.sweeps import Sweeps
 from hologram.compiled.machine_code.engine import Code, Engine
@@ -44,7 +44,7 @@ def text(kind: Kind) -> str:
     sweeps = Sweeps(kind.dtype, kind.lanes)
     functions = sweeps.text()
     if kind.stem == "eigh":
-        functions.append(sweeps.function("rotated", eigen.ROTATED, eigen.rotated))
+        functions.append(sweeps.function("rotated", rotations.ROTATED, rotations.rotated))
     return module(sweeps, functions, WAYS[kind.stem].unit(kind.flag))
 
 

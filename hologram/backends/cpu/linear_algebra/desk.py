@@ -11,12 +11,15 @@ from hologram.backends.cpu.llvm.writer import Writer
 from hologram.foundation.dtypes import DType
 from hologram.foundation.frozen import frozen
 
-BUFFERS = tuple(f"buffer{k}" for k in range(4))
+BUFFERS = tuple(f"buffer{k}" for k in range(5))
 SIZES = ("m", "n", "width", "right")  # rows, columns, columns of q, and of what is solved for
 # Elements: from row to row, of a list, from a real part to the imaginary, and where the room's parts begin.
-PLACES = ("row", "list", "plane", "second", "lists", "reals")
+PLACES = ("row", "list", "plane", "second", "third", "lists", "reals")
 WORDS = (*BUFFERS, "room", *SIZES, *PLACES, "room_bytes", "slice")
-LISTS, REALS = 4, 5  # in a unit's room
+LISTS, REALS = 4, 7  # in a unit's room
+
+
+Span = tuple[str, str]  # of rows or columns: the first, and the one behind the last
 
 
 @frozen
@@ -26,7 +29,7 @@ class Kind:
     stem: str
     dtype: DType
     lanes: int
-    flag: bool = False  # `upper`
+    flag: bool = False  # `upper`; of singular values whether there are more columns than rows
 
 
 @frozen(eq=False)
@@ -78,6 +81,10 @@ class Desk:
     def second(self) -> Matrix:
         """Lists, one below the other."""
         return self._part(self.size["second"], self.size["list"])
+
+    def third(self) -> Matrix:
+        """More of them."""
+        return self._part(self.size["third"], self.size["list"])
 
     def list(self, k: int) -> Matrix:
         place = self.w.i64("add", self.size["lists"], self.w.i64("mul", self.size["list"], k))
@@ -131,27 +138,30 @@ class Desk:
 
     # Calls of sweeps.
 
-    def _matrix(self, a: Matrix, rows: tuple[str, str], columns: tuple[str, str]) -> str:
+    def _matrix(self, a: Matrix, rows: Span, columns: Span) -> str:
         bounds = ", ".join(f"i64 {x}" for x in (*rows, *columns))
         return f"ptr {a.address}, i64 {a.row}, i64 {a.plane}, {bounds}"
 
     def along(
         self,
         a: Matrix,
-        rows: tuple[str, str],
-        columns: tuple[str, str],
+        rows: Span,
+        columns: Span,
         v: Matrix,
         out: Matrix,
         factor: Number,
+        name: str = "along",
     ) -> None:
         """out = factor (v^H a)."""
         given = ", ".join(f"{self.f.scalar} {x}" for x in factor.parts)
         where = self._matrix(a, rows, columns)
-        self.w.do(f"call void @along({where}, ptr {v.address}, ptr {out.address}, {given})")
+        self.w.do(f"call void @{name}({where}, ptr {v.address}, ptr {out.address}, {given})")
 
-    def less(
-        self, a: Matrix, rows: tuple[str, str], columns: tuple[str, str], *pairs: tuple[Matrix, Matrix]
-    ) -> None:
+    def across(self, a: Matrix, rows: Span, columns: Span, v: Matrix, out: Matrix, factor: Number) -> None:
+        """out = factor (a v)."""
+        self.along(a, rows, columns, v, out, factor, "across")
+
+    def less(self, a: Matrix, rows: Span, columns: Span, *pairs: tuple[Matrix, Matrix]) -> None:
         """a = a - v w for each pair."""
         name = "less" if len(pairs) == 1 else "less_both"
         lists = ", ".join(f"ptr {x.address}" for pair in pairs for x in pair)

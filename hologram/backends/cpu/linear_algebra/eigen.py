@@ -7,12 +7,13 @@ rotations turn the rows of the transposed vectors, a whole step's at a time.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from functools import partial
 
 from hologram.backends.cpu.linear_algebra.desk import Desk, Unit
-from hologram.backends.cpu.linear_algebra.numbers import Field, Matrix, Number
-from hologram.backends.cpu.linear_algebra.sweeps import numbers
+from hologram.backends.cpu.linear_algebra.numbers import Matrix, Number
+from hologram.backends.cpu.linear_algebra.orthogonal import multiplied
+from hologram.backends.cpu.linear_algebra.rotations import rotate_rows
+from hologram.backends.cpu.linear_algebra.scaling import brought
 from hologram.backends.cpu.linear_algebra.triangles import filled, stepped
 
 DIAGONAL, BESIDE, COSINES, SINES, TOLD = range(5)  # lists of real numbers
@@ -34,13 +35,25 @@ def _eigen(d: Desk, upper: bool, vectors: bool) -> None:
     x, values = d.given(0, n, n), d.given(1, n, is_real=True)
     out = d.given(2, n, n) if vectors else None
     a, turned = d.first(), d.second()
-    factor, finite = _brought(d, x, a, upper)
+
+    def load(i: str, j: str) -> Number:
+        z = x.at(i, j)
+        if f.count > 1:  # the diagonal is real
+            z = Number(f, (z.real, f.chosen(w(f"icmp eq i64 {i}, {j}"), f.literal(0.0), z.imaginary)))
+        a.put(z, i, j)
+        a.put(z.conjugate(), j, i)
+        return z
+
+    def triangle(i: str) -> tuple[str, str]:
+        return (i, n) if upper else ("0", w.i64("add", i, 1))
+
+    factor, finite = brought(d, a, n, triangle, load)
     code = d.cell("i32", "1")
 
     def find() -> None:
         _tridiagonal(d, a, turned)
         if vectors:
-            _multiplied(d, a, turned)
+            multiplied(d, a, (n, w.i64("sub", n, 1)), turned, d.list(0), d.list(1), 1)
             d.each("0", n, lambda i: d.each("0", n, lambda j: turned.put(a.at(j, i), i, j)))
         code.put(stepped(d, n, lambda k: _found(d, k, turned if vectors else None)))
 
@@ -55,45 +68,6 @@ def _eigen(d: Desk, upper: bool, vectors: bool) -> None:
             filled(d, out, n, n)
 
     d.when(failed, fill)
-
-
-def _brought(d: Desk, x: Matrix, a: Matrix, upper: bool) -> tuple[str, str]:
-    """Fills a with x times a power of 2 by which the largest part is about 1: that, and whether all is finite."""
-    f, w, n = d.f, d.w, d.size["n"]
-    kind, bits = f"i{f.part.bits}", f.part.bits
-    mantissa, most = (23, 0xFF) if bits == 32 else (52, 0x7FF)
-    peak = d.cell(kind, "0")
-
-    def load(i: str) -> None:
-        low, high = (i, n) if upper else ("0", w.i64("add", i, 1))
-
-        def each(j: str, held: list[str]) -> list[str]:
-            z, best = x.at(i, j), held[0]
-            on = w(f"icmp eq i64 {i}, {j}")
-            if f.count > 1:  # the diagonal is real
-                z = Number(f, (z.real, f.chosen(on, f.literal(0.0), z.imaginary)))
-            for part in z.parts:  # sizes compare as integers do, NaN the largest
-                raw = w(f"bitcast {f.scalar} {part} to {kind}")
-                size = w(f"and {kind} {raw}, {(1 << (bits - 1)) - 1}")
-                best = w.intrinsic(f"llvm.umax.{kind}", kind, (kind, best), (kind, size))
-            a.put(z, i, j)
-            a.put(z.conjugate(), j, i)
-            return [best]
-
-        (best,) = f.loop(low, high, "1", [(kind, peak.value)], each)
-        peak.put(best)
-
-    d.each("0", n, load)
-    exponent = w(f"lshr {kind} {peak.value}, {mantissa}")
-    finite = w(f"icmp ne {kind} {exponent}, {most}")
-    # 2 * bias - exponent, held where that and its inverse are normal numbers.
-    inverse = w(f"sub {kind} {most - 1}, {exponent}")
-    inverse = w.intrinsic(f"llvm.smax.{kind}", kind, (kind, inverse), (kind, "1"))
-    inverse = w.intrinsic(f"llvm.smin.{kind}", kind, (kind, inverse), (kind, str(most - 2)))
-    factor = w(f"bitcast {kind} {w(f'shl {kind} {inverse}, {mantissa}')} to {f.scalar}")
-    wide = f.real(factor).spread()
-    d.each("0", n, lambda i: d.over("0", d.size["row"], lambda c: a.put_vector(a.vector(i, c) * wide, i, c)))
-    return factor, finite
 
 
 def _tridiagonal(d: Desk, a: Matrix, lists: Matrix) -> None:
@@ -136,22 +110,6 @@ def _tridiagonal(d: Desk, a: Matrix, lists: Matrix) -> None:
 
     d.each("0", last, reflect)
     diagonal.set(f.real(a.at(last, last).real), last)
-
-
-def _multiplied(d: Desk, a: Matrix, lists: Matrix) -> None:
-    """The reflections' product, in a."""
-    f, w, n, row = d.f, d.w, d.size["n"], d.size["row"]
-    taus, along = d.list(0), d.list(1)
-    d.each("0", n, lambda i: d.over("0", row, lambda c: a.put_vector(f.zeros(), i, c)))
-    d.each("0", n, lambda i: a.put(f.number(1.0), i, i))
-
-    def turn(j: str) -> None:
-        following = w.i64("add", j, 1)
-        v, rows, columns = lists.line(j), (following, n), (d.start(following), row)
-        d.along(a, rows, columns, v, along, taus.item(j))
-        d.less(a, rows, columns, (v, along))
-
-    d.falling(w.i64("sub", n, 1), turn)
 
 
 def _found(d: Desk, first: str, turned: Matrix | None) -> str:
@@ -234,68 +192,7 @@ def _step(d: Desk, first: str, last: str, turned: Matrix | None) -> None:
     d.when(w(f"icmp eq i64 {lowest}, {first}"), lambda: beside.set(f.real(g.value), first))
     beside.set(f.real(0.0), last)
     if turned is not None:
-        w.do(
-            f"call void @rotated(ptr {turned.address}, i64 {turned.row}, i64 {turned.plane}, i64 {lowest}, "
-            f"i64 {last}, i64 {d.size['row']}, ptr {cosines.address}, ptr {sines.address})"
-        )
-
-
-ROTATED = "ptr %a, i64 %row, i64 %plane, i64 %low, i64 %high, i64 %right, ptr %c, ptr %s"
-
-
-def rotated(f: Field) -> None:
-    """Turns rows i and i + 1 of a, for i from high - 1 down to low: the upper one stays in registers."""
-    w, a = f.w, Matrix(f, "%a", "%row", "%plane")
-    cosines, sines = (Matrix(f, x, is_real=True) for x in ("%c", "%s"))
-    count, last = w.i64("sub", "%high", "%low"), w.i64("sub", "%high", 1)
-    _normalised(f, cosines, sines)
-    position = "0"
-    for size in (4, 2, 1):
-        if size * f.count > 4 and size > 1:
-            continue
-        stop = w.i64("and", "%right", -size * f.lanes)
-
-        def each(c: str, _: list[str], size: int = size) -> Sequence[str]:
-            places = [w.i64("add", c, k * f.lanes) for k in range(size)]
-
-            def turn(k: str, held: list[str]) -> list[str]:
-                i = w.i64("sub", last, k)
-                cosine, sine = cosines.item(i).spread(), sines.item(i).spread()
-                above, line = a.line(w.i64("add", i, 1)), a.line(i)
-                kept: list[str] = []
-                for place, z in zip(places, numbers(f, held), strict=True):
-                    x = line.vector("0", place)
-                    above.put_vector((x * sine).plus(cosine, z), "0", place)
-                    kept += (x * cosine).plus(-sine, z).parts
-                return kept
-
-            first = a.line("%high")
-            held = [pair for place in places for pair in f.carried(first.vector("0", place))]
-            held = f.loop("0", count, "1", held, turn)
-            end = a.line("%low")
-            for place, z in zip(places, numbers(f, held), strict=True):
-                end.put_vector(z, "0", place)
-            return ()
-
-        f.loop(position, stop, str(size * f.lanes), (), each)
-        position = stop
-
-
-def _normalised(f: Field, cosines: Matrix, sines: Matrix) -> None:
-    """Makes c^2 + s^2 nearer to 1 than a quotient's two roundings leave it: hundreds of rotations add these up."""
-    w, one = f.w, f.real(-1.0).spread().real
-
-    def each(k: str) -> None:
-        c, s = cosines.vector("0", k), sines.vector("0", k)
-        sizes = [f.wide("fabs", x.real) for x in (c, s)]
-        bigger = w(f"fcmp ogt {f.type(f.lanes)} {sizes[0]}, {sizes[1]}")
-        large, small = (f.picked(bigger, *x) for x in ((c.real, s.real), (s.real, c.real)))
-        over = f.fused(small, small, f.fused(large, large, one, f.lanes), f.lanes)
-        half = f.binary("fmul", over, f.real(-0.5).spread().real, f.lanes)
-        for x, place in ((c, cosines), (s, sines)):
-            place.put_vector(Number(f, (f.fused(x.real, half, x.real, f.lanes),), f.lanes), "0", k)
-
-    f.each(w.i64("and", "%low", -f.lanes), "%high", each, f.lanes)
+        rotate_rows(d, turned, (lowest, last), cosines, sines)
 
 
 def _sorted(d: Desk, values: Matrix, out: Matrix | None, turned: Matrix, factor: str) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from hologram.backends.cpu.linear_algebra.desk import Desk
+from hologram.backends.cpu.linear_algebra.desk import Desk, Span
+from hologram.backends.cpu.linear_algebra.numbers import Matrix
 
 
 def qr(d: Desk) -> None:
@@ -36,13 +37,26 @@ def qr(d: Desk) -> None:
         d.each(i, n, lambda j: r.put(a.at(i, j), i, j))
 
     d.each("0", width, upper)
-    d.each("0", m, lambda i: d.over("0", row, lambda c: a.put_vector(f.zeros(), i, c)))
-    d.each("0", width, lambda i: a.put(f.number(1.0), i, i))
+    multiplied(d, a, (m, few), lists, taus, along, 0, width)
+    d.each("0", m, lambda i: d.each("0", width, lambda j: q.put(a.at(i, j), i, j)))
+
+
+def multiplied(
+    d: Desk, a: Matrix, sizes: Span, lists: Matrix, taus: Matrix, along: Matrix, beyond: int, width: str = ""
+) -> None:
+    """The product of so many reflections, in so many rows of a; the first `width` of its columns, or all.
+
+    Reflection j begins at row j + beyond.
+    """
+    f, w, (rows, count) = d.f, d.w, sizes
+    row = d.size["row"]
+    d.each("0", rows, lambda i: d.over("0", row, lambda c: a.put_vector(f.zeros(), i, c)))
+    d.each("0", width or rows, lambda i: a.put(f.number(1.0), i, i))
 
     def turn(j: str) -> None:
-        v, rows, columns = lists.line(j), (j, m), (d.start(j), row)
-        d.along(a, rows, columns, v, along, taus.item(j))
-        d.less(a, rows, columns, (v, along))
+        first = w.i64("add", j, beyond) if beyond else j
+        v, span, columns = lists.line(j), (first, rows), (d.start(first), row)
+        d.along(a, span, columns, v, along, taus.item(j))
+        d.less(a, span, columns, (v, along))
 
-    d.falling(few, turn)
-    d.each("0", m, lambda i: d.each("0", width, lambda j: q.put(a.at(i, j), i, j)))
+    d.falling(count, turn)

@@ -1,7 +1,7 @@
 """The loops that take the time: products of a list with a matrix's columns, and what is taken from a matrix's rows.
 
 A matrix lies row by row, columns filled up to whole vectors. A few vectors side by side are in registers while all rows
-pass: `along` adds up, `less` multiplies. `reflected` makes a column the list of a Householder reflection.
+pass: `along` adds up, `less` multiplies; `across` adds up along rows. `reflected` makes a column the list of a Householder reflection.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ class Sweeps:
         factor = f"{kind} %f_0" if self.field.count == 1 else f"{kind} %f_0, {kind} %f_1"
         return [
             self.function("along", f"{matrix}, ptr %v, ptr %w, {factor}", self._along),
+            self.function("across", f"{matrix}, ptr %v, ptr %w, {factor}", self._across),
             self.function("less", f"{matrix}, ptr %v_0, ptr %w_0", lambda f: self._less(f, 1)),
             self.function(
                 "less_both", f"{matrix}, ptr %v_0, ptr %w_0, ptr %v_1, ptr %w_1", lambda f: self._less(f, 2)
@@ -102,6 +103,33 @@ class Sweeps:
                 out.put_vector(total * factor.spread(), "0", self._at(f, c, j))
 
         self._blocks(f, 4, block)
+
+    def _across(self, f: Field) -> None:
+        """w = factor (a v), of the rows from first to last."""
+        w = f.w
+        a, v, out = Matrix(f, "%a", "%row", "%plane"), *(Matrix(f, x, "0", "%plane") for x in ("%v", "%w"))
+        factor, position = Number(f, ("%f_0", "%f_1")[: f.count]), "%first"
+        for count in (4, 1):
+            stop = w.i64("add", position, w.i64("and", w.i64("sub", "%last", position), -count))
+
+            def rows(i: str, count: int = count) -> None:
+                places = [i if not k else w.i64("add", i, k) for k in range(count)]
+                lines = [a.line(place) for place in places]
+
+                def add(c: str, sums: list[str]) -> list[str]:
+                    x = v.vector("0", c)
+                    totals = [
+                        s.plus(x, y.vector("0", c)) for s, y in zip(numbers(f, sums), lines, strict=True)
+                    ]
+                    return [part for total in totals for part in total.parts]
+
+                zeros = [pair for _ in lines for pair in f.carried(f.zeros())]
+                sums = f.loop("%left", "%right", str(self.lanes), zeros, add)
+                for place, total in zip(places, numbers(f, sums), strict=True):
+                    out.set(total.summed() * factor, place)
+
+            f.each(position, stop, rows, count)
+            position = stop
 
     def _less(self, f: Field, pairs: int) -> None:
         """a = a - v w, and less another such product, of the rows from first to last."""
