@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
+from functools import cached_property
 from typing import Any
 
 from hologram.atlas.opcodes import ACCESSES, COMPARISONS, Opcode
@@ -93,6 +94,11 @@ class Paths:
     accesses: tuple[Instruction, ...]
     sources: tuple[Instruction, ...]
 
+    @cached_property
+    def chosen(self) -> dict[int, int]:
+        """Positions that are choices, with their first ones."""
+        return {i.result: i.operands[1] for i in self.sources if i.opcode is O.SELECT}
+
 
 def paths(program: Program) -> Paths:
     """The program's paths to memory."""
@@ -109,7 +115,16 @@ def positions_from(everything: Sequence[Instruction], values: Iterable[int]) -> 
 def references(program_paths: Paths, lanes: Lanes) -> tuple[Reference, ...]:
     """Every access of a launch."""
     known = ranges(program_paths.sources, lanes)
-    return tuple(Reference(i, known.get(i.operands[0])) for i in program_paths.accesses)
+    return tuple(Reference(i, _reached_by(i, known, program_paths.chosen)) for i in program_paths.accesses)
+
+
+def _reached_by(i: Instruction, known: Mapping[int, Range], chosen: Mapping[int, int]) -> Range | None:
+    """The positions of an access; a load that is elsewhere where a condition fails steps as it does where it holds."""
+    found = known.get(i.operands[0])
+    first = known.get(chosen[i.operands[0]]) if i.opcode is O.LOAD and i.operands[0] in chosen else None
+    if found is None or first is None or found.strides is not None:
+        return found
+    return Range(found.low, found.high, first.strides)
 
 
 def unproven(accesses: Iterable[Reference], lengths: Mapping[str, int]) -> frozenset[Place]:
@@ -138,7 +153,7 @@ def ranges(instructions: Iterable[Instruction], lanes: Lanes) -> dict[int, Range
             if start is not None and stop is not None:
                 known[i.blocks[0].arguments[0]] = _counted(start, stop, step)
         elif len(i.results) == 1 and not i.blocks:
-            bounds = _chosen(i, known, facts) if i.opcode is O.SELECT else _range(i, known, lanes)
+            bounds = _chosen(i, known, facts, lanes) if i.opcode is O.SELECT else _range(i, known, lanes)
             if bounds is not None:
                 known[i.result] = bounds
             if i.type.kind == "bool":
@@ -236,7 +251,7 @@ def _facts(
 
 
 def _chosen(
-    i: Instruction, known: Mapping[int, Range], facts: Mapping[int, tuple[Fact, ...]]
+    i: Instruction, known: Mapping[int, Range], facts: Mapping[int, tuple[Fact, ...]], lanes: Lanes
 ) -> Range | None:
     """A select, its first operand as far as the condition lets it be chosen, whatever else is known of it."""
     condition, first, second = i.operands
@@ -246,12 +261,36 @@ def _chosen(
         return x if decided.number else y
     if y is None or i.type.is_float:
         return None
-    held = [fact for fact in facts.get(condition, ()) if fact[0] == first]
-    own = (0 if i.type.kind == "uint" else -math.inf, math.inf) if x is None else (x.low, x.high)
+    given = facts.get(condition, ())
+    held = [fact for fact in given if fact[0] == first]
+    own = (0 if i.type.kind == "uint" else -math.inf, math.inf) if x is None else _narrowed(x, given, known, lanes)
     low, high = max([own[0], *(f[1] for f in held)]), min([own[1], *(f[2] for f in held)])
     if low > high:
         return y
     return None if math.inf in (abs(low), abs(high)) else _hull(Range(_whole(low), _whole(high)), y)
+
+
+def _narrowed(
+    x: Range, facts: Sequence[Fact], known: Mapping[int, Range], lanes: Lanes
+) -> tuple[float, float]:
+    """The interval of a number where facts about coordinates hold, from which it follows."""
+    low, high = x.low, x.high
+    ends: dict[int, tuple[float, float]] = {}
+    for value, least, most in facts:
+        steps = known[value].strides if value in known else None
+        if steps is not None and list(steps.values()) == [1]:
+            (axis,) = steps
+            begin = known[value].low - lanes.axes[axis][0]  # what is added to the coordinate
+            first, last = ends.get(axis, lanes.axes[axis])
+            ends[axis] = max(first, least - begin), min(last, most - begin)
+    for axis, step in (x.strides or {}).items():
+        if axis in ends:
+            (first, last), (begin, end) = lanes.axes[axis], ends[axis]
+            if begin > end:  # it holds nowhere
+                continue
+            before, behind = abs(step) * _whole(begin - first), abs(step) * _whole(last - end)
+            low, high = (low + before, high - behind) if step > 0 else (low + behind, high - before)
+    return low, high
 
 
 def _whole(number: Any) -> int:
