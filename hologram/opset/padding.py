@@ -106,7 +106,11 @@ def _reference(x, padding, value=0.0, mode: Any = "constant"):
 
 
 @indexed(
-    shape_of=_padded_shape, dtypes=ALL, samples=_samples, reference=_reference, gradient={"x": _unpadded},
+    shape_of=_padded_shape,
+    dtypes=ALL,
+    samples=_samples,
+    reference=_reference,
+    gradient={"x": _unpadded},
     pieces=_pieces,
 )
 def pad(at, x, *, padding, value: float = 0.0, mode="constant"):

@@ -59,11 +59,14 @@ def _ends(
             if i.opcode not in _FLOWS:
                 return False
             left = missing
-            if i.opcode is O.SELECT and value == i.operands[1] and value not in (i.operands[0], i.operands[2]):
+            if (
+                i.opcode is O.SELECT
+                and value == i.operands[1]
+                and value not in (i.operands[0], i.operands[2])
+            ):
                 left = missing - _parts(i.operands[0], made)
             state = (i.result, left)
             if left and state not in seen:
                 seen.add(state)
                 waiting.append(state)
     return True
-

@@ -10,13 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
-from functools import cached_property
 from typing import Any
 
-from hologram.atlas.opcodes import ACCESSES, COMPARISONS, Opcode
+from hologram.atlas.opcodes import COMPARISONS, Opcode
 from hologram.atlas.program import Instruction, Program
 from hologram.atlas.ssa import sources
-from hologram.compiler.passes import Place
 from hologram.foundation.dtypes import Number
 from hologram.foundation.frozen import frozen
 
@@ -47,6 +45,10 @@ class Range:
     def within(self, interval: Interval) -> bool:
         return interval[0] <= self.low and self.high <= interval[1]
 
+    def hull(self, other: Range) -> Range:
+        """Of both."""
+        return Range(min(self.low, other.low), max(self.high, other.high), None)
+
 
 @frozen
 class Lanes:
@@ -69,78 +71,9 @@ class Lanes:
         return Lanes(program, named, [(0, n - 1) for n in extents], extents, index)
 
 
-@frozen(slots=True)
-class Reference:
-    """A load, store or atomic, of a buffer or a shared array, and the positions it reaches."""
-
-    instruction: Instruction
-    range: Range | None  # None: unknown
-
-    @property
-    def place(self) -> Place:
-        return str(self.instruction.attribute), self.instruction.operands[0]
-
-    def stride(self, axis: int) -> int | None:
-        if self.range is None or self.range.strides is None:
-            return None
-        return self.range.strides.get(axis, 0)
-
-
-@frozen
-class Paths:
-    """A program's accesses, and the instructions their positions are computed from."""
-
-    program: Program
-    accesses: tuple[Instruction, ...]
-    sources: tuple[Instruction, ...]
-
-    @cached_property
-    def chosen(self) -> dict[int, int]:
-        """Positions that are choices, with their first ones."""
-        return {i.result: i.operands[1] for i in self.sources if i.opcode is O.SELECT}
-
-
-def paths(program: Program) -> Paths:
-    """The program's paths to memory."""
-    everything = tuple(program.body.walk())
-    accesses = tuple(i for i in everything if i.opcode in ACCESSES)
-    return Paths(program, accesses, positions_from(everything, {i.operands[0] for i in accesses}))
-
-
 def positions_from(everything: Sequence[Instruction], values: Iterable[int]) -> tuple[Instruction, ...]:
     """What positions, or bounds of loops, are computed from; of a loop its bounds, not what it carries."""
     return sources(everything, values, reads=lambda i: i.operands)
-
-
-def references(program_paths: Paths, lanes: Lanes) -> tuple[Reference, ...]:
-    """Every access of a launch."""
-    known = ranges(program_paths.sources, lanes)
-    return tuple(Reference(i, _reached_by(i, known, program_paths.chosen)) for i in program_paths.accesses)
-
-
-def _reached_by(i: Instruction, known: Mapping[int, Range], chosen: Mapping[int, int]) -> Range | None:
-    """The positions of an access; a load that is elsewhere where a condition fails steps as it does where it holds."""
-    found = known.get(i.operands[0])
-    first = known.get(chosen[i.operands[0]]) if i.opcode is O.LOAD and i.operands[0] in chosen else None
-    if found is None or first is None or found.strides is not None:
-        return found
-    return Range(found.low, found.high, first.strides)
-
-
-def unproven(accesses: Iterable[Reference], lengths: Mapping[str, int]) -> frozenset[Place]:
-    """The accesses that may miss their buffer, or shared array, of so many elements."""
-    return frozenset(
-        r.place for r in accesses if r.range is None or not r.range.within((0, lengths[r.place[0]] - 1))
-    )
-
-
-def reached(accesses: Iterable[Reference]) -> dict[str, Interval]:
-    """The positions at which each buffer is accessed; those that cannot be told (a gather) are missing."""
-    hulls: dict[str, Range | None] = {}
-    for r in accesses:
-        before = hulls.get(r.place[0], r.range)
-        hulls[r.place[0]] = None if before is None or r.range is None else _hull(before, r.range)
-    return {name: (hull.low, hull.high) for name, hull in hulls.items() if hull is not None}
 
 
 def ranges(instructions: Iterable[Instruction], lanes: Lanes) -> dict[int, Range]:
@@ -263,11 +196,15 @@ def _chosen(
         return None
     given = facts.get(condition, ())
     held = [fact for fact in given if fact[0] == first]
-    own = (0 if i.type.kind == "uint" else -math.inf, math.inf) if x is None else _narrowed(x, given, known, lanes)
+    own = (
+        (0 if i.type.kind == "uint" else -math.inf, math.inf)
+        if x is None
+        else _narrowed(x, given, known, lanes)
+    )
     low, high = max([own[0], *(f[1] for f in held)]), min([own[1], *(f[2] for f in held)])
     if low > high:
         return y
-    return None if math.inf in (abs(low), abs(high)) else _hull(Range(_whole(low), _whole(high)), y)
+    return None if math.inf in (abs(low), abs(high)) else Range(_whole(low), _whole(high)).hull(y)
 
 
 def _narrowed(
@@ -335,10 +272,6 @@ _POSITIONS: dict[Opcode, Callable[[Lanes, int], Range | None]] = {
 
 
 # Arithmetic.
-
-
-def _hull(x: Range, y: Range) -> Range:
-    return Range(min(x.low, y.low), max(x.high, y.high), None)
 
 
 def _scaled(x: Range, factor: int) -> dict[int, int] | None:

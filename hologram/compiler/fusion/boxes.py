@@ -89,7 +89,9 @@ def within(piece: Piece, shape: Sequence[int], seen: Seen) -> tuple[Seen | None,
     return found if found[0] is not None or not found[1] else _within(_merged(piece, shape), piece, seen)
 
 
-Axes = Sequence[tuple[int, int, int, int]]  # of a result, and of a piece: its size, where the piece begins, its size, its stride
+Axes = Sequence[
+    tuple[int, int, int, int]
+]  # of a result, and of a piece: its size, where the piece begins, its size, its stride
 
 
 def _within(axes: Axes, piece: Piece, seen: Seen) -> tuple[Seen | None, bool]:
@@ -99,23 +101,24 @@ def _within(axes: Axes, piece: Piece, seen: Seen) -> tuple[Seen | None, bool]:
     steps = [digits(s if n > 1 else 0, weights) for n, s in zip(whole.shape, whole.strides, strict=True)]
     reach: list[tuple[int, int]] = []  # of the coordinates along each axis
     for k, (n, *_) in enumerate(axes):
-        ends = [step[k] * (count - 1) for step, count in zip(steps, whole.shape, strict=True)]
-        low, high = (starts[k] + sum(f(end, 0) for end in ends) for f in (min, max))
+        moves = [step[k] * (count - 1) for step, count in zip(steps, whole.shape, strict=True)]
+        low, high = (starts[k] + sum(f(move, 0) for move in moves) for f in (min, max))
         if low < 0 or high >= n:
             return None, True
         reach.append((low, high))
+    ends = [(first, first + size) for _, first, size, _ in axes]
+    if any(high < a or low >= b for (low, high), (a, b) in zip(reach, ends, strict=True)):
+        return None, False
     kept = [(0, n) for n in whole.shape]  # of the box
-    for k, ((_, first, size, _), (low, high)) in enumerate(zip(axes, reach, strict=True)):
-        if high < first or low >= first + size:
-            return None, False
-        if first <= low and high < first + size:
+    for k, ((first, end), (low, high)) in enumerate(zip(ends, reach, strict=True)):
+        if first <= low and high < end:
             continue
         moving = [(j, step[k]) for j, step in enumerate(steps) if step[k]]
         if len(moving) > 1:
             return None, True
         ((j, step),) = moving
         # As many steps forward as lead to the first place inside, and to the last.
-        near, far = first - starts[k], first + size - 1 - starts[k]
+        near, far = first - starts[k], end - 1 - starts[k]
         if step < 0:
             near, far, step = -far, -near, -step
         kept[j] = max(kept[j][0], -(-near // step)), min(kept[j][1], far // step + 1)

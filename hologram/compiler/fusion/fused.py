@@ -68,8 +68,12 @@ def _positions(group: Group) -> list[list[Seen]]:
 
 def _asked(group: Group) -> list[Layout]:
     """The coordinates that say whether a lane is inside of a box."""
-    boxed = (at for several in group.needs.values() for at in several if isinstance(at, Within))
-    return [coordinate(axis, group.shape) for axis in sorted({axis for at in boxed for axis in at.partial})]
+    boxed = [at for several in group.needs.values() for at in several]
+    for value, node in group.inlined.items():
+        if node.pieces is not None:
+            boxed += [at for seen in group.needs[value] for _, at in pieces_at(node, seen) or ()]
+    axes = {axis for at in boxed if isinstance(at, Within) for axis in at.partial}
+    return [coordinate(axis, group.shape) for axis in sorted(axes)]
 
 
 def _rows_of(layouts: Sequence[Layout]) -> list[Layout]:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from hologram.compiler.fusion.boxes import Seen, Within, contains, layout_of, over
+from hologram.compiler.fusion.boxes import Seen, Within, contains, layout_of, over, pieces_at
 from hologram.compiler.fusion.graph import PLACES, Node, Read
 from hologram.foundation.dtypes import Number, index
 from hologram.foundation.frozen import frozen
@@ -89,6 +89,9 @@ class Group:
             needs[value] = [c for c in changed if c is not None]
             if len(needs[value]) != len(changed):
                 return None
+        joined = ((v, node) for v, node in self.inlined.items() if node.pieces is not None)
+        if any(pieces_at(node, seen) is None for v, node in joined for seen in needs[v]):
+            return None
         stores = {v: change(layout) for v, layout in self.stores.items()}
         kept = {v: c for v, c in stores.items() if isinstance(c, Layout)}
         if len(kept) != len(stores):
@@ -136,7 +139,7 @@ class Group:
         return next(n.operation.name for n in self.inlined.values() if value in {r.value for r in n.reached})
 
     def split(self, axis: int, inner: int) -> Group | None:
-        """The same kernel with an axis as two, the second of `inner` elements; None where it sees a part of that axis."""
+        """The same kernel with an axis as two, the second of `inner` elements; None where it sees a part of it."""
 
         def halves(layout: Layout) -> Layout:
             (*before, _), after = layout.shape[: axis + 1], layout.shape[axis + 1 :]

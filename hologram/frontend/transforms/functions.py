@@ -6,8 +6,6 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from hologram.foundation.errors import GradientError, ShapeError
 from hologram.frontend import tensor as tensors
 from hologram.frontend.control import functions as _loops  # noqa: F401  (transforms follow them)

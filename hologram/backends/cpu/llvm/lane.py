@@ -166,7 +166,7 @@ class Lane(Body):
         return f"ptr {self.w.element(self.frame.memory[name], memory_type(dtype), position)}, align {dtype.itemsize}"
 
     def _masked(self, i: Instruction, condition: str, position: str) -> str:
-        """The element there if a condition holds, else 0: as a branch, of which LLVM makes a masked load of a vector."""
+        """The element there if a condition holds, else 0: a branch, of which LLVM makes a masked load of a vector."""
         w, d = self.w, i.type
         t, before = memory_type(d), w.block
         inside, done = w.label("inside"), w.label("done")
