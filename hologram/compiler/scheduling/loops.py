@@ -44,7 +44,7 @@ _COUNTED, _FEW = (
     ("map", "row", "columns", "short"),
     4096,
 )  # forms, and elements of a grid, that code may be for alone
-_WRITTEN_OUT, _WRITTEN_NS = 4, 1.0  # elements of a row that are written out, at most, and what they cost
+_WRITTEN_OUT, _WRITTEN_NS = 8, 4.0  # elements of a row that are written out, at most, and what they cost
 _ACROSS = 8  # of such rows, that are worth vectors
 _SHORT = 16  # turns of a loop, from which on they are computed ahead
 _TURNS = 16  # of a loop in a program whose threads meet: it goes over what they share, so it is seldom short
@@ -289,7 +289,9 @@ def schedule(
     written = row <= _WRITTEN_OUT and row * known.element_ns <= _WRITTEN_NS
     if apart and written and row and order and grid[order[-1]] >= _ACROSS:
         size = _slice(lanes, row_ns, threads, 64)
-        variant = Variant("short", order, reduced, constants, guarded, early=early, row=tuple(grid[kept:]))
+        # Strides from row to row, which LLVM would otherwise have to guess.
+        steps = tuple((n, int(scalars[n])) for n in sorted(known.strides) if scalars[n] in range(row + 1))
+        variant = Variant("short", order, reduced, steps, guarded, early=early, row=tuple(grid[kept:]))
         return Schedule(variant, (lanes,), (size,))
     if apart and crosswise(order, reduced, accesses, grid):
         tile = _tile(grid[order[-1]], lanes, row_ns, threads)

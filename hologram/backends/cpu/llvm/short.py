@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 
 from hologram.atlas.program import Instruction, Program
 from hologram.backends.cpu.llvm.arguments import open_frame
@@ -21,6 +22,8 @@ def short_body(
     """Rows in the order of the outer axes, a loop over the innermost of these."""
     frame = open_frame(w, program, variant)
     kept = program.rank - program.reduced
+    known = {kept + axis: str(n) for axis, n in enumerate(variant.row)}
+    frame = replace(frame, extents={**frame.extents, **known})
     places = [
         {kept + axis: str(n) for axis, n in enumerate(place)}
         for place in itertools.product(*map(range, variant.row))
