@@ -57,12 +57,12 @@ def compose(inner: Layout, outer: Layout) -> Layout | None:
     """
     (plain,) = collapse([inner])
     weights = row_major(plain.shape)
-    starts = _digits(outer.offset, weights)
+    starts = digits(outer.offset, weights)
     low, high = list(starts), list(starts)
     offset = plain.offset + sum(d * s for d, s in zip(starts, plain.strides, strict=True))
     strides = []
     for n, stride in zip(outer.shape, outer.strides, strict=True):
-        steps = _digits(stride, weights) if n > 1 else (0,) * len(weights)
+        steps = digits(stride, weights) if n > 1 else (0,) * len(weights)
         for axis, step in enumerate(steps):
             low[axis] += min(step * (n - 1), 0)
             high[axis] += max(step * (n - 1), 0)
@@ -71,7 +71,7 @@ def compose(inner: Layout, outer: Layout) -> Layout | None:
     return Layout(inner.dtype, outer.shape, tuple(strides), offset) if inside else None
 
 
-def _digits(number: int, weights: Sequence[int]) -> tuple[int, ...]:
+def digits(number: int, weights: Sequence[int]) -> tuple[int, ...]:
     """A signed position as steps along axes of those weights, each of the number's sign."""
     digits, rest = [], abs(number)
     for weight in weights:

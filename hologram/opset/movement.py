@@ -15,7 +15,7 @@ from hologram.foundation import dtypes
 from hologram.foundation.dtypes import ALL, DType
 from hologram.foundation.errors import ShapeError
 from hologram.foundation.frozen import frozen
-from hologram.machine.axes import normalize_axis
+from hologram.machine.axes import normalize_axis, row_major
 from hologram.machine.layout import Layout
 from hologram.machine.plan import Plan, Target
 from hologram.opset import logic
@@ -24,6 +24,7 @@ from hologram.opset.forms.composite import composite
 from hologram.opset.forms.join import join_step, most_together
 from hologram.opset.forms.map import copy_plan, indexed
 from hologram.opset.forms.operation import Attributes, Elements, Inputs, Layouts, Operation, Sample, declared
+from hologram.opset.forms.pieces import Piece, Pieces
 from hologram.opset.forms.samples import array, unary
 from hologram.opset.forms.types import promoted
 
@@ -124,10 +125,34 @@ def _kept(cotangent, part):
     return overwrite(cotangent, zero.expand(part.shape), part=part)
 
 
+def _over(inputs: Inputs, attributes: Attributes) -> Pieces | None:
+    """x, and over it y, if the part is a box of x."""
+    (x, y), part = inputs, attributes["part"]
+    assert isinstance(x, Layout)
+    assert isinstance(y, Layout)
+    y = y.expand(part.shape)
+    free = [k for k, n in enumerate(part.shape) if n > 1]
+    start, sizes, strides, rest = [], [], [], part.offset
+    for n, step in zip(x.shape, row_major(x.shape), strict=True):
+        first, rest = divmod(rest, step)
+        axis = next((k for k in free if n > 1 and part.strides[k] == step), None)
+        if axis is not None:
+            free.remove(axis)
+        start.append(first)
+        sizes.append(1 if axis is None else part.shape[axis])
+        strides.append(0 if axis is None else y.strides[axis])
+        if first + sizes[-1] > n:
+            return None
+    if free or not x.ndim:
+        return None
+    below = Piece(0, (0,) * x.ndim, x)
+    return Pieces((below, Piece(1, tuple(start), Layout(y.dtype, tuple(sizes), tuple(strides), y.offset))))
+
+
 # What writing into a part of a tensor is in a graph, whose values never change; it has no name outside.
 overwrite = Overwrite(
     name="overwrite", dtypes=ALL, function=lambda x, y, *, part: None, reference=lambda x, y, part: None,
-    samples=lambda rng, d: (),
+    samples=lambda rng, d: (), pieces=_over,
     gradient={"x": _kept, "y": lambda cotangent, part: cotangent.contiguous()._view(part)},
 )  # fmt: skip
 

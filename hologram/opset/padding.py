@@ -18,6 +18,7 @@ from hologram.foundation.errors import ShapeError
 from hologram.machine.layout import Layout
 from hologram.opset.forms.map import indexed
 from hologram.opset.forms.operation import Sample
+from hologram.opset.forms.pieces import Piece, Pieces
 from hologram.opset.forms.samples import array, cases
 from hologram.opset.indexing import scatter_add
 
@@ -90,6 +91,14 @@ def _samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
         yield Sample((array(rng, dtype, (2, 1)),), {"padding": ((7, 9), (2, 1)), "mode": mode})
 
 
+def _pieces(inputs, attributes):
+    (x,) = inputs
+    if attributes["mode"] != "constant":
+        return None
+    start = tuple(before for before, _ in widths_of(x.ndim, attributes["padding"]))
+    return Pieces((Piece(0, start, x),), "value")
+
+
 def _reference(x, padding, value=0.0, mode: Any = "constant"):
     if mode == "constant":
         return np.pad(x, padding, constant_values=np.asarray(value, x.dtype))
@@ -97,7 +106,12 @@ def _reference(x, padding, value=0.0, mode: Any = "constant"):
 
 
 @indexed(
-    shape_of=_padded_shape, dtypes=ALL, samples=_samples, reference=_reference, gradient={"x": _unpadded}
+    shape_of=_padded_shape,
+    dtypes=ALL,
+    samples=_samples,
+    reference=_reference,
+    gradient={"x": _unpadded},
+    pieces=_pieces,
 )
 def pad(at, x, *, padding, value: float = 0.0, mode="constant"):
     """x with `padding` elements around it: a number, (before, after), or for each axis such a pair.

@@ -21,7 +21,8 @@ from hologram.backends.cpu.llvm.module import module
 from hologram.backends.cpu.workers import Pool
 from hologram.compiled.machine_code.engine import Code, Engine
 from hologram.compiled.machine_code.objects import kept_code
-from hologram.compiler.analysis.ranges import I64, Lanes, Reference, paths, reached, references
+from hologram.compiler.analysis.accesses import Reference, paths, reached, references
+from hologram.compiler.analysis.ranges import I64, Lanes
 from hologram.compiler.functions.transcendental import unless_scalar
 from hologram.compiler.lowering.bounds import GUARD, measured
 from hologram.compiler.passes import Goal, Place

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 
 from hologram.atlas.opcodes import MEETINGS, Opcode
 from hologram.atlas.program import Program
-from hologram.compiler.analysis.ranges import Lanes, Paths, paths, reached, references
+from hologram.compiler.analysis.accesses import Paths, paths, reached, references
+from hologram.compiler.analysis.ranges import Lanes
 from hologram.compiler.lowering.paging import Cut, contiguous
 from hologram.foundation.dtypes import Number
 from hologram.foundation.errors import ShapeError

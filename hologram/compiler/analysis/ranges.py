@@ -12,10 +12,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
-from hologram.atlas.opcodes import ACCESSES, COMPARISONS, Opcode
+from hologram.atlas.opcodes import COMPARISONS, Opcode
 from hologram.atlas.program import Instruction, Program
 from hologram.atlas.ssa import sources
-from hologram.compiler.passes import Place
 from hologram.foundation.dtypes import Number
 from hologram.foundation.frozen import frozen
 
@@ -46,6 +45,10 @@ class Range:
     def within(self, interval: Interval) -> bool:
         return interval[0] <= self.low and self.high <= interval[1]
 
+    def hull(self, other: Range) -> Range:
+        """Of both."""
+        return Range(min(self.low, other.low), max(self.high, other.high), None)
+
 
 @frozen
 class Lanes:
@@ -68,64 +71,9 @@ class Lanes:
         return Lanes(program, named, [(0, n - 1) for n in extents], extents, index)
 
 
-@frozen(slots=True)
-class Reference:
-    """A load, store or atomic, of a buffer or a shared array, and the positions it reaches."""
-
-    instruction: Instruction
-    range: Range | None  # None: unknown
-
-    @property
-    def place(self) -> Place:
-        return str(self.instruction.attribute), self.instruction.operands[0]
-
-    def stride(self, axis: int) -> int | None:
-        if self.range is None or self.range.strides is None:
-            return None
-        return self.range.strides.get(axis, 0)
-
-
-@frozen
-class Paths:
-    """A program's accesses, and the instructions their positions are computed from."""
-
-    program: Program
-    accesses: tuple[Instruction, ...]
-    sources: tuple[Instruction, ...]
-
-
-def paths(program: Program) -> Paths:
-    """The program's paths to memory."""
-    everything = tuple(program.body.walk())
-    accesses = tuple(i for i in everything if i.opcode in ACCESSES)
-    return Paths(program, accesses, positions_from(everything, {i.operands[0] for i in accesses}))
-
-
 def positions_from(everything: Sequence[Instruction], values: Iterable[int]) -> tuple[Instruction, ...]:
     """What positions, or bounds of loops, are computed from; of a loop its bounds, not what it carries."""
     return sources(everything, values, reads=lambda i: i.operands)
-
-
-def references(program_paths: Paths, lanes: Lanes) -> tuple[Reference, ...]:
-    """Every access of a launch."""
-    known = ranges(program_paths.sources, lanes)
-    return tuple(Reference(i, known.get(i.operands[0])) for i in program_paths.accesses)
-
-
-def unproven(accesses: Iterable[Reference], lengths: Mapping[str, int]) -> frozenset[Place]:
-    """The accesses that may miss their buffer, or shared array, of so many elements."""
-    return frozenset(
-        r.place for r in accesses if r.range is None or not r.range.within((0, lengths[r.place[0]] - 1))
-    )
-
-
-def reached(accesses: Iterable[Reference]) -> dict[str, Interval]:
-    """The positions at which each buffer is accessed; those that cannot be told (a gather) are missing."""
-    hulls: dict[str, Range | None] = {}
-    for r in accesses:
-        before = hulls.get(r.place[0], r.range)
-        hulls[r.place[0]] = None if before is None or r.range is None else _hull(before, r.range)
-    return {name: (hull.low, hull.high) for name, hull in hulls.items() if hull is not None}
 
 
 def ranges(instructions: Iterable[Instruction], lanes: Lanes) -> dict[int, Range]:
@@ -138,7 +86,7 @@ def ranges(instructions: Iterable[Instruction], lanes: Lanes) -> dict[int, Range
             if start is not None and stop is not None:
                 known[i.blocks[0].arguments[0]] = _counted(start, stop, step)
         elif len(i.results) == 1 and not i.blocks:
-            bounds = _chosen(i, known, facts) if i.opcode is O.SELECT else _range(i, known, lanes)
+            bounds = _chosen(i, known, facts, lanes) if i.opcode is O.SELECT else _range(i, known, lanes)
             if bounds is not None:
                 known[i.result] = bounds
             if i.type.kind == "bool":
@@ -236,7 +184,7 @@ def _facts(
 
 
 def _chosen(
-    i: Instruction, known: Mapping[int, Range], facts: Mapping[int, tuple[Fact, ...]]
+    i: Instruction, known: Mapping[int, Range], facts: Mapping[int, tuple[Fact, ...]], lanes: Lanes
 ) -> Range | None:
     """A select, its first operand as far as the condition lets it be chosen, whatever else is known of it."""
     condition, first, second = i.operands
@@ -246,12 +194,40 @@ def _chosen(
         return x if decided.number else y
     if y is None or i.type.is_float:
         return None
-    held = [fact for fact in facts.get(condition, ()) if fact[0] == first]
-    own = (0 if i.type.kind == "uint" else -math.inf, math.inf) if x is None else (x.low, x.high)
+    given = facts.get(condition, ())
+    held = [fact for fact in given if fact[0] == first]
+    own = (
+        (0 if i.type.kind == "uint" else -math.inf, math.inf)
+        if x is None
+        else _narrowed(x, given, known, lanes)
+    )
     low, high = max([own[0], *(f[1] for f in held)]), min([own[1], *(f[2] for f in held)])
     if low > high:
         return y
-    return None if math.inf in (abs(low), abs(high)) else _hull(Range(_whole(low), _whole(high)), y)
+    return None if math.inf in (abs(low), abs(high)) else Range(_whole(low), _whole(high)).hull(y)
+
+
+def _narrowed(
+    x: Range, facts: Sequence[Fact], known: Mapping[int, Range], lanes: Lanes
+) -> tuple[float, float]:
+    """The interval of a number where facts about coordinates hold, from which it follows."""
+    low, high = x.low, x.high
+    ends: dict[int, tuple[float, float]] = {}
+    for value, least, most in facts:
+        steps = known[value].strides if value in known else None
+        if steps is not None and list(steps.values()) == [1]:
+            (axis,) = steps
+            begin = known[value].low - lanes.axes[axis][0]  # what is added to the coordinate
+            first, last = ends.get(axis, lanes.axes[axis])
+            ends[axis] = max(first, least - begin), min(last, most - begin)
+    for axis, step in (x.strides or {}).items():
+        if axis in ends:
+            (first, last), (begin, end) = lanes.axes[axis], ends[axis]
+            if begin > end:  # it holds nowhere
+                continue
+            before, behind = abs(step) * _whole(begin - first), abs(step) * _whole(last - end)
+            low, high = (low + before, high - behind) if step > 0 else (low + behind, high - before)
+    return low, high
 
 
 def _whole(number: Any) -> int:
@@ -296,10 +272,6 @@ _POSITIONS: dict[Opcode, Callable[[Lanes, int], Range | None]] = {
 
 
 # Arithmetic.
-
-
-def _hull(x: Range, y: Range) -> Range:
-    return Range(min(x.low, y.low), max(x.high, y.high), None)
 
 
 def _scaled(x: Range, factor: int) -> dict[int, int] | None:

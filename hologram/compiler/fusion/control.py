@@ -105,6 +105,29 @@ def behind(first: Graph, second: Graph, given: Sequence[int]) -> tuple[Graph, tu
     return whole, tuple(places[v] for v in second.outputs)
 
 
+def without_first(loop: Loop) -> Loop | None:
+    """A loop without the first value that it carries, whose last nobody asks for; None where others come from it."""
+    body = loop.body
+    first, rest = list(body.inputs)[loop.constants], body.outputs[1:]
+    if not rest:
+        return None
+    makers = {result: step for step in (*body.nodes, *body.controls) for result in step.results}
+    needed: set[int] = set()
+    waiting = list(rest)
+    while waiting:
+        value = waiting.pop()
+        if value == first:
+            return None
+        if value not in needed:
+            needed.add(value)
+            waiting += [r.value for r in makers[value].reads] if value in makers else []
+    nodes = tuple(n for n in body.nodes if not needed.isdisjoint(n.results))
+    controls = tuple(c for c in body.controls if not needed.isdisjoint(c.results))
+    inputs = {v: at for v, at in body.inputs.items() if v != first}
+    fewer = replace(body, inputs=inputs, nodes=nodes, controls=controls, outputs=rest)
+    return replace(loop, body=fewer, carried=loop.carried - 1)
+
+
 def stepping(loop: Loop, guarded: bool) -> Loop:
     """A loop with a condition as one whose body carries it too, first of all: whether there is another turn.
 

@@ -16,16 +16,21 @@ from hologram.foundation.dtypes import DType
 from hologram.machine.layout import Layout
 
 SHORT = 32  # instructions of what is made of coordinates, if it is to move into kernels
+A_PIECE = 3  # instructions: whether an element is inside, and the choice
 FUNCTIONS = TRANSCENDENTALS | {Opcode.POW}
 
 
 def weight(node: Node) -> int:
     """The cost of one element of a node that can be fused, its operands given."""
+    if node.pieces is not None:
+        return A_PIECE * len(node.pieces.pieces)
     return sum(map(cost.instructions, _alone(node).body.walk()))
 
 
 def instructions(node: Node) -> int:
     """How much code a node that can be fused becomes where the device has no functions of its own."""
+    if node.pieces is not None:
+        return A_PIECE * len(node.pieces.pieces)
     return sum(_length(i.opcode, i.type) if i.opcode in FUNCTIONS else 1 for i in _alone(node).body.walk())
 
 
@@ -50,7 +55,7 @@ def _alone(node: Node) -> Program:
     place = b.coordinate(0)
     if node.updating:  # a store at a position of its own
         return b.build()
-    if node.operation.placed:
+    if node.placed:
         reads = [
             Reached(b, b.buffer(f"x{k}", o.layout.dtype, Access.READ), o.layout, {})
             if isinstance(o, Read)

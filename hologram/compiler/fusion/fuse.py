@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
+from hologram.compiler.fusion.boxes import Seen, Within, layout_of, needed, over, through
 from hologram.compiler.fusion.cost import instructions, is_short, weight
 from hologram.compiler.fusion.graph import Graph, Node
 from hologram.compiler.fusion.groups import (
@@ -63,7 +64,7 @@ class Fusion:
         simple = all(n.size for n in node.layouts) and all(r.layout.size for r in node.reads)
         if node.updating:
             self.update(node)
-        elif simple and (node.operation.pointwise or (node.operation.placed and is_short(node))):
+        elif simple and (node.operation.pointwise or node.pieces or (node.placed and is_short(node))):
             self.pointwise(node, users)
         elif simple and isinstance(node.operation, Row) and len(node.results) == 1:
             self.row(node, users)
@@ -81,12 +82,11 @@ class Fusion:
         size = node.layouts[0].size
         for group in users:
             fits = group.anchor is None and value not in group.reads
-            fits = fits and any(covers(at, size, group) for at in group.needs.get(value, ()))
+            whole = next((at for at in group.needs.get(value, ()) if covers(at, size, group)), None)
             fits = fits and not self.full(group, node) and self.can_store(group, value, users)
-            if fits and self.composed(group, node) is not None:
+            if isinstance(whole, Layout) and fits and self.composed(group, node) is not None:
                 self.inline(group, node)
-                group.stores[value] = next(at for at in group.needs[value] if covers(at, size, group))
-                self.homes[value] = group
+                self.store(group, value, whole)
                 return
         if node.reached:  # its own plan is as good, and serves every shape
             self.alone(node, users)
@@ -105,7 +105,7 @@ class Fusion:
         for group in users:
             if value in group.reads:
                 return f"{name}: {group.reader(value)} reads it from memory"
-            if node.reached and group.anchor is not None:
+            if (node.reached or node.pieces) and group.anchor is not None:
                 return f"{name}: what finishes a product reads along its rows and columns"
             if not self.follows(group, node):
                 return f"{name}: it is read in an order that its operands' axes cannot follow"
@@ -139,7 +139,7 @@ class Fusion:
         each = weight(node)
         return each > CHEAP and evaluations * each > LAUNCH
 
-    def evaluations(self, group: Group, node: Node, at: Layout) -> int:
+    def evaluations(self, group: Group, node: Node, at: Seen) -> int:
         """How often a group computes a node at a layout: once a row, if the group will get the rows it comes from."""
         followed = None if group.reduced else self.rows_behind.get(node.results[0])
         if followed is not None:
@@ -177,7 +177,7 @@ class Fusion:
         """The values that kernels make of coordinates and numbers alone, for which nothing is read from memory."""
         values: set[int] = set()
         for node in self.graph.nodes:
-            made = node.operation.placed or (node.operation.pointwise and node.reads)
+            made = node.placed or (node.operation.pointwise and node.reads)
             if made and all(r.value in values for r in node.reads):
                 values.update(node.results)
         return values
@@ -232,15 +232,18 @@ class Fusion:
         group = users[0]
         if len(users) > 1 or value in self.kept or value in group.reads:
             return None, "more than its epilogue needs its result"
-        if group.anchor is not None or group.reduced or group.reads or len(group.stores) != 1:
+        boxed = group.reduced or group.reads or group.sees_boxes
+        if group.anchor is not None or boxed or len(group.stores) != 1:
             return None, "what follows is no single element-wise result"
         (stored,) = group.stores
         accumulated = layout.dtype.computed
         if not accumulated == self.graph.layouts[stored].dtype.computed in self.limits.tile_dtypes:
             return None, f"kernels that finish products of {layout.dtype} are not here"
-        lanes, along = lanes_in_order(group, group.needs[value][0])
+        (at, *_) = group.needs[value]
+        assert isinstance(at, Layout)
+        lanes, along = lanes_in_order(group, at)
         numbering = compose(lanes, matrix) if along == 1 and math.prod(group.shape) == layout.size else None
-        changed = group.remap(lambda at: compose(at, numbering), matrix.shape, 0) if numbering else None
+        changed = group.remap(lambda seen: over(seen, numbering), matrix.shape, 0) if numbering else None
         if changed is None:
             return None, "what follows reads along other axes than rows and columns"
         if not all(same(at, matrix) for at in [*changed.needs[value], *changed.stores.values()]):
@@ -291,28 +294,29 @@ class Fusion:
         group.stores[value] = layout
         self.homes[value] = group
 
-    def composed(self, group: Group, node: Node) -> list[tuple[int, Layout]] | None:
-        """The layouts at which a group that computes a node needs its operands; None where one has none."""
-        layouts: list[tuple[int, Layout]] = []
-        shape = node.domain
+    def composed(self, group: Group, node: Node) -> list[tuple[int, Seen]] | None:
+        """What a group that computes a node needs for it, and how it sees that; None where nothing says how."""
+        found: list[tuple[int, Seen]] = []
         for at in group.needs[node.results[0]]:
-            for read in node.pulled:
-                layout = compose(read.layout.expand(shape), at)
-                if layout is None:
-                    return None
-                layouts.append((read.value, layout))
-        return layouts
+            operands = needed(node, at)
+            if operands is None:
+                return None
+            found += operands
+        return found
 
     def follows(self, group: Group, node: Node) -> bool:
         """Whether a group can compute a node; its axes are split where those of what the node reads end."""
         while self.composed(group, node) is None:
-            shape = node.domain
-            pairs = [(r.layout.expand(shape), at) for at in group.needs[node.results[0]] for r in node.pulled]
-            cuts = [cut_for(group, inner, at) for inner, at in pairs if compose(inner, at) is None]
-            cut = None if None in cuts or group.anchor is not None else cuts[0]
-            if cut is None:
+            shape, seen = node.domain, group.needs[node.results[0]]
+            if node.pieces is not None or any(isinstance(at, Within) for at in seen):
                 return False
-            group.become(group.split(*cut))
+            pairs = [(r.layout.expand(shape), at) for at in seen for r in node.pulled]
+            cuts = [cut_for(group, inner, layout_of(at)) for inner, at in pairs if through(inner, at) is None]
+            cut = None if None in cuts or group.anchor is not None else cuts[0]
+            split = None if cut is None else group.split(*cut)
+            if split is None:
+                return False
+            group.become(split)
         return True
 
     def inline(self, group: Group, node: Node) -> None:

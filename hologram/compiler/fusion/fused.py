@@ -6,8 +6,10 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from hologram.atlas.builder import Builder, Value
+from hologram.atlas.functions import select
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, BufferParameter, Program
+from hologram.compiler.fusion.boxes import Box, Seen, Within, box_of, coordinate, layout_of, needed, pieces_at
 from hologram.compiler.fusion.graph import PLACES, Graph, Node, Read
 from hologram.compiler.fusion.groups import Group, rows_of, same
 from hologram.compiler.fusion.reached import Pulled, Reached, scalar
@@ -15,7 +17,8 @@ from hologram.foundation import dtypes
 from hologram.foundation.frozen import frozen
 from hologram.machine.axes import row_major
 from hologram.machine.layout import Layout
-from hologram.machine.merging import collapse, collapse_apart, compose
+from hologram.machine.merging import collapse, collapse_apart
+from hologram.opset.forms.expression import converted
 from hologram.opset.forms.row import Row
 
 MOST_NAMES = 4  # operations that a kernel is named after
@@ -36,8 +39,10 @@ class Kernel:
 
 def kernel(group: Group, graph: Graph, in_place: Mapping[int, int]) -> Kernel:
     """The program of a group without an anchor; `in_place` gives results the loaded values whose memory they take."""
-    layouts = list(dict.fromkeys(at for several in _positions(group) for at in several))
+    layouts = list(dict.fromkeys(layout_of(at) for several in _positions(group) for at in several))
     layouts += [at for at in group.stores.values() if at not in layouts]
+    # Axes of which boxes are a part stay apart, so that their coordinates can be asked for.
+    layouts += [at for at in _asked(group) if at not in layouts]
     grid, reduced, simple = _collapsed(layouts, group)
     writer = _Writer(group, graph, Builder(name_of(group, graph), rank=len(grid), reduced=reduced))
     writer.places = {at: _Scalars(writer.builder, grid, reduced, s) for at, s in simple.items()}
@@ -49,16 +54,26 @@ def epilogue(group: Group, graph: Graph) -> Kernel:
     assert group.anchor is not None
     builder = Builder(name_of(group, graph), rank=2)
     writer = _Writer(group, graph, builder)
-    layouts = [at for several in _positions(group) for at in several]
+    layouts = [layout_of(at) for several in _positions(group) for at in several]
     writer.places = {
         at: _Constants(builder, rows) for at, rows in zip(layouts, _rows_of(layouts), strict=True)
     }
     return writer.epilogue(group.anchor.results[0])
 
 
-def _positions(group: Group) -> list[list[Layout]]:
-    """The layouts whose positions a kernel computes: those of what it loads, and its coordinates."""
+def _positions(group: Group) -> list[list[Seen]]:
+    """How a kernel sees that whose positions it computes: what it loads, and its coordinates."""
     return [*group.loads.values(), group.needs.get(PLACES, [])]
+
+
+def _asked(group: Group) -> list[Layout]:
+    """The coordinates that say whether a lane is inside of a box."""
+    boxed = [at for several in group.needs.values() for at in several]
+    for value, node in group.inlined.items():
+        if node.pieces is not None:
+            boxed += [at for seen in group.needs[value] for _, at in pieces_at(node, seen) or ()]
+    axes = {axis for at in boxed if isinstance(at, Within) for axis in at.partial}
+    return [coordinate(axis, group.shape) for axis in sorted(axes)]
 
 
 def _rows_of(layouts: Sequence[Layout]) -> list[Layout]:
@@ -156,7 +171,7 @@ class _Writer:
         self.places: dict[Layout, _Scalars] | dict[Layout, _Constants] = {}
         self.scalars: dict[str, int] = {}
         self.buffers: dict[int, BufferParameter] = {}
-        self.known: dict[tuple[int, Layout], Value] = {}
+        self.known: dict[tuple[int, Seen], Value] = {}
 
     def kernel(self, grid: tuple[int, ...], in_place: Mapping[int, int]) -> Kernel:
         stores, taken = self.group.stores, set(in_place.values())
@@ -197,7 +212,7 @@ class _Writer:
         for k, value in enumerate(values):
             self.buffers[value] = self.builder.buffer(f"x{k}", self.graph.layouts[value].dtype, Access.READ)
 
-    def pull(self, value: int, at: Layout) -> Value:
+    def pull(self, value: int, at: Seen) -> Value:
         """A value at a layout over the group's domain, and what it is made of before it."""
         stack = [(value, at)]
         while stack:
@@ -212,26 +227,78 @@ class _Writer:
             stack.pop()
         return self.known[value, at]
 
-    def _operands(self, value: int, at: Layout) -> list[tuple[int, Layout]]:
-        """The values, and their layouts, that one at a layout is computed from; none where it is loaded."""
+    def _operands(self, value: int, at: Seen) -> list[tuple[int, Seen]]:
+        """The values, and how they are seen, that one is computed from; none where it is loaded."""
         node = self.group.inlined.get(value)
         if node is None:
             return []
-        return [(r.value, layout) for r, layout in zip(node.pulled, self._layouts(node, at), strict=True)]
+        if isinstance(node.operation, Row):
+            return self._rows(node)
+        operands = needed(node, at)
+        assert operands is not None
+        return [(v, self.group.seen_as(v, seen) or seen) for v, seen in operands]
 
-    def _value(self, value: int, at: Layout) -> Value:
+    def _value(self, value: int, at: Seen) -> Value:
         """A value whose operands are known."""
         if value == PLACES:
-            return self.places[at].position(self.scalars)
+            return self.places[layout_of(at)].position(self.scalars)
         node = self.group.inlined.get(value)
         if node is None:
-            return self.builder.load(self.buffers[value], self.places[at].position(self.scalars))
-        known = iter([self.known[wanted] for wanted in self._operands(value, at)])
-        if node.operation.placed:
+            return self._loaded(value, at)
+        operands = self._operands(value, at)
+        if node.pieces is not None:
+            return self._joined(node, at, operands)
+        known = iter([self.known[wanted] for wanted in operands])
+        if node.placed:
             return self._placed(node, known)
         operands = [next(known) if isinstance(o, Read) else o for o in node.operands]
         attributes = {n: next(known) if isinstance(x, Read) else x for n, x in node.attributes.items()}
         return node.operation.fused(self.builder, operands, node.inputs, attributes)[0]
+
+    def _loaded(self, value: int, at: Seen) -> Value:
+        """A value from memory; where its layout may miss it, which is outside of the box, its first element."""
+        position = self.places[layout_of(at)].position(self.scalars)
+        if isinstance(at, Within):
+            (low, high), whole = at.layout.span, self.graph.layouts[value].span
+            inside = self._inside(at.box, box_of(coordinate(0, at.shape)))
+            if inside is not None and not (whole[0] <= low and high <= whole[1]):
+                position = select(inside, position, 0)
+        return self.builder.load(self.buffers[value], position)
+
+    def _joined(self, node: Node, at: Seen, operands: Sequence[tuple[int, Seen]]) -> Value:
+        """A node made of pieces: each over what lies below it."""
+        assert node.pieces is not None
+        dtype, b = node.layouts[0].dtype, self.builder
+        parts = pieces_at(node, at)
+        assert parts is not None
+        result: Value | None = None
+        if node.pieces.rest:
+            number = node.attributes[node.pieces.rest]
+            told = dict(zip(node.told, operands[len(parts) :], strict=True))
+            rest = self.known[told[number]] if isinstance(number, Read) else number
+            result = converted(b, converted(b, rest, dtype.computed), dtype)
+        for (_, seen), held in zip(parts, operands, strict=False):
+            piece = self.known[held].to(dtype)
+            inside = self._inside(box_of(seen), box_of(at))
+            result = piece if inside is None or result is None else select(inside, piece, result)
+        assert result is not None
+        return result
+
+    def _inside(self, box: Box, known: Box) -> Value | None:
+        """Whether the lane lies in a box, if it lies in the other; None where it does then."""
+        answer: Value | None = None
+        for axis, ((first, end), (least, most)) in enumerate(zip(box, known, strict=True)):
+            if (first, end) == (least, most):
+                continue
+            place = self.places[coordinate(axis, self.group.shape)].position(self.scalars)
+            asked = []
+            if first > least:
+                asked.append(place >= scalar(self.builder, "bound", first, self.scalars))
+            if end < most:
+                asked.append(place < scalar(self.builder, "bound", end, self.scalars))
+            for more in asked:
+                answer = more if answer is None else answer & more
+        return answer
 
     def _update(self, value: int, at: Layout, target: BufferParameter) -> None:
         """Writes what a node writes into memory that holds the rest of its result."""
@@ -256,22 +323,12 @@ class _Writer:
         attributes = {n: next(known) if isinstance(x, Read) else x for n, x in node.attributes.items()}
         return node.operation.made_at(self.builder, at, operands, layout.dtype, attributes)
 
-    def _layouts(self, node: Node, at: Layout) -> list[Layout]:
-        return self._rows(node) if isinstance(node.operation, Row) else _through(node, at)
-
-    def _rows(self, node: Node) -> list[Layout]:
+    def _rows(self, node: Node) -> list[tuple[int, Seen]]:
         rows = rows_of(node).over(self.group.shape)
         assert rows is not None
         layouts = [o for o in rows.operands if isinstance(o, Layout)]
         # As they were met, which may step otherwise along axes of one element.
         return [
-            next(at for at in self.group.needs[r.value] if same(at, o))
+            (r.value, next(at for at in self.group.needs[r.value] if same(at, o)))
             for r, o in zip(node.pulled, layouts, strict=True)
         ]
-
-
-def _through(node: Node, at: Layout) -> list[Layout]:
-    """The layouts at which an element-wise node reads what it reads, where its result is needed at `at`."""
-    layouts = [compose(r.layout.expand(node.domain), at) for r in node.pulled]
-    assert None not in layouts
-    return layouts  # type: ignore[return-value]

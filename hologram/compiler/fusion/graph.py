@@ -17,6 +17,7 @@ from hologram.foundation.dtypes import Number
 from hologram.foundation.frozen import frozen
 from hologram.machine.layout import Layout
 from hologram.opset.forms.operation import Operation
+from hologram.opset.forms.pieces import Pieces
 
 
 @frozen(slots=True)
@@ -66,10 +67,26 @@ class Node:
         operand = None if place is None else self.operands[place]
         return operand if isinstance(operand, Read) else None
 
+    @cached_property
+    def pieces(self) -> Pieces | None:
+        """What the result consists of, if it consists of operands side by side."""
+        pieces = self.operation.pieces
+        return None if pieces is None or self.updating else pieces(self.inputs, self.attributes)
+
+    @property
+    def placed(self) -> bool:
+        """Whether it is made of coordinates and what it reads where it likes."""
+        return self.operation.placed and self.pieces is None
+
+    @property
+    def told(self) -> tuple[Read, ...]:
+        """The attributes that are values."""
+        return tuple(x for x in self.attributes.values() if isinstance(x, Read))
+
     @property
     def reached(self) -> tuple[Read, ...]:
         """What is read from memory, at positions that the operation computes."""
-        return tuple(o for o in self.operands if isinstance(o, Read)) if self.operation.placed else ()
+        return tuple(o for o in self.operands if isinstance(o, Read)) if self.placed else ()
 
     @property
     def pulled(self) -> tuple[Read, ...]:
@@ -80,9 +97,7 @@ class Node:
         if self.updating:
             base = self.base
             return (*self._coordinates, *(r for r in self.reads if r is not base))
-        if not self.operation.placed:
-            return self.reads
-        return (*self._coordinates, *(x for x in self.attributes.values() if isinstance(x, Read)))
+        return (*self._coordinates, *self.told) if self.placed else self.reads
 
     @property
     def _coordinates(self) -> Iterator[Read]:

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from hologram.compiler.fusion.boxes import Seen, Within, contains, layout_of, over, pieces_at
 from hologram.compiler.fusion.graph import PLACES, Node, Read
 from hologram.foundation.dtypes import Number, index
 from hologram.foundation.frozen import frozen
@@ -23,12 +24,12 @@ MOST_ANEW = 1 << 16  # elements of a row that each row of a kernel goes over aga
 
 @dataclass(eq=False)
 class Group:
-    """A kernel in the making. Layouts are over its domain, `shape`; an anchored group runs the plan of its anchor."""
+    """A kernel in the making. What it sees is over its domain, `shape`; an anchored group runs its anchor's plan."""
 
     shape: tuple[int, ...]
     reduced: int = 0
     anchor: Node | None = None
-    needs: dict[int, list[Layout]] = field(default_factory=dict)
+    needs: dict[int, list[Seen]] = field(default_factory=dict)
     inlined: dict[int, Node] = field(default_factory=dict)  # of the values needed, those computed here
     stores: dict[int, Layout] = field(default_factory=dict)
     # Values that must lie in memory whole: the anchor's plan reads them, or a kernel does at positions it computes.
@@ -36,7 +37,7 @@ class Group:
     reasons: list[str] = field(default_factory=list)  # why it is a kernel of its own
 
     @property
-    def loads(self) -> dict[int, list[Layout]]:
+    def loads(self) -> dict[int, list[Seen]]:
         """The values that come from memory, with the layouts they are read at."""
         return {v: at for v, at in self.needs.items() if v not in self.inlined and v != PLACES}
 
@@ -55,30 +56,46 @@ class Group:
         """How many operations the kernel computes, each once for every layout that it is needed at."""
         return sum(len(self.needs[v]) for v in self.inlined)
 
-    def need(self, value: int, layout: Layout) -> None:
-        layouts = self.needs.setdefault(value, [])
-        if layout not in layouts:
-            layouts.append(layout)
+    def need(self, value: int, seen: Seen) -> None:
+        """Notes how a value is seen; what lies alike is seen once, in the largest box."""
+        several = self.needs.setdefault(value, [])
+        if self.seen_as(value, seen) is None:
+            several[:] = [each for each in several if not contains(seen, each)]
+            several.append(seen)
 
-    def evaluations(self, layout: Layout) -> int:
-        """How often a value at this layout is computed: once per row if it is the same along the row."""
+    def seen_as(self, value: int, seen: Seen) -> Seen | None:
+        """What the kernel sees of a value that holds what is needed so; None where it sees no such thing."""
+        return next((each for each in self.needs.get(value, ()) if contains(each, seen)), None)
+
+    @property
+    def sees_boxes(self) -> bool:
+        """Whether it needs values in a part of its domain alone."""
+        return any(isinstance(at, Within) for several in self.needs.values() for at in several)
+
+    def evaluations(self, seen: Seen) -> int:
+        """How often a value that is seen so is computed: once per row if it is the same along the row."""
         cut = len(self.shape) - self.reduced
-        return math.prod(self.shape if any(layout.strides[cut:]) else self.shape[:cut])
+        moves = any(layout_of(seen).strides[cut:])
+        moves = moves or (isinstance(seen, Within) and any(axis >= cut for axis in seen.partial))
+        return math.prod(self.shape if moves else self.shape[:cut])
 
     def remap(
-        self, change: Callable[[Layout], Layout | None], shape: tuple[int, ...], reduced: int
+        self, change: Callable[[Seen], Seen | None], shape: tuple[int, ...], reduced: int
     ) -> Group | None:
-        """The group over another domain; None where a layout has no counterpart there."""
-        needs: dict[int, list[Layout]] = {}
-        for value, layouts in self.needs.items():
-            changed = [change(layout) for layout in layouts]
+        """The group over another domain; None where what it sees has no counterpart there."""
+        needs: dict[int, list[Seen]] = {}
+        for value, several in self.needs.items():
+            changed = [change(seen) for seen in several]
             needs[value] = [c for c in changed if c is not None]
             if len(needs[value]) != len(changed):
                 return None
-        stores = {v: change(layout) for v, layout in self.stores.items()}
-        if any(c is None for c in stores.values()):
+        joined = ((v, node) for v, node in self.inlined.items() if node.pieces is not None)
+        if any(pieces_at(node, seen) is None for v, node in joined for seen in needs[v]):
             return None
-        kept = {v: c for v, c in stores.items() if c is not None}
+        stores = {v: change(layout) for v, layout in self.stores.items()}
+        kept = {v: c for v, c in stores.items() if isinstance(c, Layout)}
+        if len(kept) != len(stores):
+            return None
         return Group(shape, reduced, self.anchor, needs, self.inlined, kept, self.reads, self.reasons)
 
     def squeezed(self) -> Group:
@@ -86,10 +103,14 @@ class Group:
         cut = len(self.shape) - self.reduced
         kept = [k for k, n in enumerate(self.shape) if n > 1 or k >= cut]
 
-        def change(x: Layout) -> Layout:
-            return Layout(
-                x.dtype, tuple(x.shape[k] for k in kept), tuple(x.strides[k] for k in kept), x.offset
-            )
+        def fewer(x: Layout) -> Layout:
+            shape, strides = (tuple(each[k] for k in kept) for each in (x.shape, x.strides))
+            return Layout(x.dtype, shape, strides, x.offset)
+
+        def change(seen: Seen) -> Seen:
+            if isinstance(seen, Layout):
+                return fewer(seen)
+            return Within(fewer(seen.layout), tuple(seen.box[k] for k in kept))
 
         group = self.remap(change, tuple(self.shape[k] for k in kept), self.reduced)
         assert group is not None
@@ -102,10 +123,13 @@ class Group:
             inner = rest.pop() if rest else 0
             if inner < 2 or group.shape[axis] % inner:
                 return None
-            if group.shape[axis] > inner:
-                group = group.split(axis, inner)
-            else:
+            if group.shape[axis] == inner:
                 axis -= 1
+                continue
+            split = group.split(axis, inner)
+            if split is None:
+                return None
+            group = split
         return None if rest else group
 
     def reader(self, value: int) -> str:
@@ -114,27 +138,36 @@ class Group:
             return self.anchor.operation.name
         return next(n.operation.name for n in self.inlined.values() if value in {r.value for r in n.reached})
 
-    def split(self, axis: int, inner: int) -> Group:
-        """The same kernel with an axis as two, the second of `inner` elements."""
+    def split(self, axis: int, inner: int) -> Group | None:
+        """The same kernel with an axis as two, the second of `inner` elements; None where it sees a part of it."""
 
-        def change(layout: Layout) -> Layout:
+        def halves(layout: Layout) -> Layout:
             (*before, _), after = layout.shape[: axis + 1], layout.shape[axis + 1 :]
             step = layout.strides[axis]
             strides = (*layout.strides[:axis], step * inner, step, *layout.strides[axis + 1 :])
             count = self.shape[axis] // inner
             return Layout(layout.dtype, (*before, count, inner, *after), strides, layout.offset)
 
-        group = self.remap(change, change(Layout.contiguous(index, self.shape)).shape, self.reduced)
-        assert group is not None
-        return group
+        def change(seen: Seen) -> Seen | None:
+            if isinstance(seen, Layout):
+                return halves(seen)
+            if axis in seen.partial:
+                return None
+            layout = halves(seen.layout)
+            both = ((0, n) for n in layout.shape[axis : axis + 2])
+            return Within(layout, (*seen.box[:axis], *both, *seen.box[axis + 1 :]))
+
+        return self.remap(change, halves(Layout.contiguous(index, self.shape)).shape, self.reduced)
 
     def become(self, other: Group) -> None:
         self.shape, self.reduced, self.anchor = other.shape, other.reduced, other.anchor
         self.needs, self.stores, self.reads = other.needs, other.stores, other.reads
 
 
-def covers(layout: Layout, size: int, group: Group) -> bool:
+def covers(layout: Seen, size: int, group: Group) -> bool:
     """Whether the group's lanes, or its rows, number the elements of a value of that size one by one."""
+    if isinstance(layout, Within):
+        return False
     cut = len(group.shape) - group.reduced
     axes = sorted(
         ((s, n) for s, n in zip(layout.strides, layout.shape, strict=True) if n > 1), key=lambda a: -a[0]
@@ -234,7 +267,7 @@ def widened_by(group: Group, value: int, rows: Rows) -> tuple[Group | None, str]
     numbering = lanes_of(group, at, rows)
     if numbering is None:
         return None, "the kernel that needs it runs over other rows"
-    changed = group.remap(lambda at: over_axes(at, numbering, rows.shape), rows.shape, rows.reduced)
+    changed = group.remap(lambda seen: over_axes(seen, numbering, rows.shape), rows.shape, rows.reduced)
     if changed is None or not all(same(at, rows.result) for at in changed.needs[value]):
         return None, "the kernel that needs it runs over other rows, or along several"
     return changed, ""
@@ -271,11 +304,13 @@ def lanes_in_order(group: Group, at: Layout) -> tuple[Layout, int]:
     return lanes, math.prod(group.shape[k] for k in along)
 
 
-def lanes_of(group: Group, at: Layout, rows: Rows) -> Layout | None:
+def lanes_of(group: Group, at: Seen, rows: Rows) -> Layout | None:
     """The group's lane for each element, or each row, of a reduction that it needs at a layout; None if there is none.
 
     The axes along which the group needs the same result are the row; the others number the result.
     """
+    if isinstance(at, Within):
+        return None
     lanes, along = lanes_in_order(group, at)
     cut = len(rows.shape) - rows.reduced
     outer, inner = rows.result.strides[:cut], math.prod(rows.shape[cut:])
@@ -290,7 +325,10 @@ def lanes_of(group: Group, at: Layout, rows: Rows) -> Layout | None:
     return compose(lanes, Layout(at.dtype, rows.shape, strides))
 
 
-def same(a: Layout, b: Layout) -> bool:
+def same(a: Seen, b: Layout) -> bool:
+    """Whether a value is seen everywhere, and lies so."""
+    if isinstance(a, Within):
+        return False
     return without_unit_strides(a).strides == without_unit_strides(b).strides and a.offset == b.offset
 
 
@@ -303,10 +341,13 @@ def _extended(layout: Layout, shape: tuple[int, ...]) -> Layout:
     return Layout(layout.dtype, shape, layout.strides + (0,) * (len(shape) - layout.ndim), layout.offset)
 
 
-def over_axes(at: Layout, numbering: Layout, shape: tuple[int, ...]) -> Layout | None:
-    """A layout over the domain whose lanes `numbering` gives, over the axes of `shape`."""
-    layout = compose(at, numbering)
-    return None if layout is None else _extended(layout, shape)
+def over_axes(seen: Seen, numbering: Layout, shape: tuple[int, ...]) -> Seen | None:
+    """What is seen over the domain whose lanes `numbering` gives, over the axes of `shape`."""
+    moved = over(seen, numbering)
+    if isinstance(moved, Within):
+        more = tuple((0, n) for n in shape[len(moved.box) :])
+        return Within(_extended(moved.layout, shape), (*moved.box, *more))
+    return None if moved is None else _extended(moved, shape)
 
 
 def ordered(groups: Sequence[Group]) -> Iterator[Group]:

@@ -12,10 +12,12 @@ from typing import Any
 from hologram.atlas.opcodes import ACCESSES, ATOMICS, LOOPS, STRUCTURED, WRITES, Opcode
 from hologram.atlas.program import Block, BufferParameter, Instruction, Program
 from hologram.atlas.ssa import deep
+from hologram.compiler.analysis.accesses import Reference, unproven
 from hologram.compiler.analysis.cost import instructions
 from hologram.compiler.analysis.phases import may_store_early, rows
-from hologram.compiler.analysis.ranges import Lanes, Place, Range, Reference, positions_from, ranges, unproven
+from hologram.compiler.analysis.ranges import Lanes, Range, positions_from, ranges
 from hologram.compiler.analysis.reuse import ELEMENTS
+from hologram.compiler.passes import Place
 from hologram.compiler.scheduling.ahead import ahead
 from hologram.compiler.scheduling.interior import Interior
 from hologram.compiler.scheduling.orders import VECTOR_BYTES, crosswise, innermost, strips_of
@@ -38,7 +40,12 @@ WORKGROUP = 256  # threads that meet, where a program does not say
 _ADDITIONS, _ADDITIONS_EACH = 4096, 2
 _COPIED_BYTES = 64 << 20  # at most
 _TOGETHER = 64  # lanes in a run, from which on some of them go through a loop together
-_COUNTED, _FEW = ("map", "row", "columns"), 4096  # forms, and elements of a grid, that code may be for alone
+_COUNTED, _FEW = (
+    ("map", "row", "columns", "short"),
+    4096,
+)  # forms, and elements of a grid, that code may be for alone
+_WRITTEN_OUT, _WRITTEN_NS = 8, 4.0  # elements of a row that are written out, at most, and what they cost
+_ACROSS = 8  # of such rows, that are worth vectors
 _SHORT = 16  # turns of a loop, from which on they are computed ahead
 _TURNS = 16  # of a loop in a program whose threads meet: it goes over what they share, so it is seldom short
 
@@ -47,7 +54,7 @@ _TURNS = 16  # of a loop in a program whose threads meet: it goes over what they
 class Variant:
     """How a program is compiled: what a launch knows and the code depends on."""
 
-    form: str  # "map", "together", "scatter", "stream", "row", "columns", "split" or "workgroup"
+    form: str  # "map", "together", "scatter", "stream", "row", "columns", "short", "split" or "workgroup"
     order: tuple[int, ...]  # axes that are not reduced, the innermost loop last
     reduced: tuple[int, ...]  # reduced axes likewise
     constants: tuple[tuple[str, int], ...] = ()  # index scalars that are 0 or 1: strides, mostly
@@ -63,6 +70,7 @@ class Variant:
         0  # form "map": elements of the innermost axis that go along all of the axis before together
     )
     short: bool = False  # form "together": loops have too few turns to compute any ahead
+    row: tuple[int, ...] = ()  # form "short": the extents of the reduced axes
     grid: tuple[int, ...] = ()  # the only one that the code is for, all of it in one call; (): it is for any
 
     @property
@@ -278,6 +286,13 @@ def schedule(
         return Schedule(Variant(form, order, (), constants, guarded, strips=strips), (lanes,), (size,))
     apart = not _overlaps(known.loads_uniformly, known.writes_along, extents)
     early = known.early and not _overlaps(known.loads, known.writes_along, extents)
+    written = row <= _WRITTEN_OUT and row * known.element_ns <= _WRITTEN_NS
+    if apart and written and row and order and grid[order[-1]] >= _ACROSS:
+        size = _slice(lanes, row_ns, threads, 64)
+        # Strides from row to row, which LLVM would otherwise have to guess.
+        steps = tuple((n, int(scalars[n])) for n in sorted(known.strides) if scalars[n] in range(row + 1))
+        variant = Variant("short", order, reduced, steps, guarded, early=early, row=tuple(grid[kept:]))
+        return Schedule(variant, (lanes,), (size,))
     if apart and crosswise(order, reduced, accesses, grid):
         tile = _tile(grid[order[-1]], lanes, row_ns, threads)
         size = _slice(lanes, row_ns, threads, tile)

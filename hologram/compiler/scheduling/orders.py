@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from hologram.atlas.program import BufferParameter
-from hologram.compiler.analysis.ranges import Reference
+from hologram.compiler.analysis.accesses import Reference
 
 VECTOR_BYTES = 64  # of the widest vectors, to which streamed results are aligned, and of a line of memory
 _STRIPPED = 1 << 15  # elements, from which on rows go by strips

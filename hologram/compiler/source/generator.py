@@ -16,8 +16,9 @@ from hologram.atlas.opcodes import LOOPS
 from hologram.atlas.program import Access, BufferParameter, Launchable, Program, ScalarParameter
 from hologram.atlas.rewrite import Unrolling
 from hologram.atlas.text import digest
+from hologram.compiler.analysis.accesses import paths, reached, references, unproven
 from hologram.compiler.analysis.phases import rows
-from hologram.compiler.analysis.ranges import I64, U32, Lanes, paths, reached, references, unproven
+from hologram.compiler.analysis.ranges import I64, U32, Lanes
 from hologram.compiler.analysis.turns import Turns
 from hologram.compiler.dialect import Dialect
 from hologram.compiler.lowering.bounds import measured

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from hologram.compiler.fusion.control import without_first
 from hologram.compiler.fusion.graph import Loop
 from hologram.foundation.errors import ShapeError
 from hologram.frontend.control.body import executor_of, tensor_of
@@ -45,6 +46,13 @@ def scan(
     Raises:
         ShapeError, UnsupportedDType: what is carried changes its structure, a shape or a dtype; lengths differ.
     """
+    return turned(f, init, xs, length, reverse)
+
+
+def turned(
+    f: Any, init: Any, xs: Any, length: int | None, reverse: bool, counted: bool = False
+) -> tuple[Any, Any]:
+    """See scan. `counted`: what is carried begins with a number that nobody asks for at the end."""
     who = who_of(f, "scan")
     engine = executor_of(init, xs)
     rows = [tensor_of(engine, x, who) for x in leaves(xs) if x is not None]
@@ -61,8 +69,10 @@ def scan(
 
     body = state.traced(step, like, lambda result: result[0])
     loop = Loop(who, body.graph, len(body.captured), len(state.tensors), count, reverse)
-    results = controlled(engine, loop, [*body.captured, *state.tensors, *rows])
-    rest = iter(results)
+    fewer = without_first(loop) if counted else None
+    carried = state.tensors if fewer is None else state.tensors[1:]
+    results = controlled(engine, fewer or loop, [*body.captured, *carried, *rows])
+    rest = iter(results if fewer is None else (state.tensors[0], *results))
     carry = mapped(state.tree, lambda x: None if x is None else next(rest))
     return carry, mapped(body.result[1], lambda x: None if x is None else next(rest))
 

@@ -10,7 +10,7 @@ from hologram.foundation import dtypes
 from hologram.foundation.errors import ShapeError
 from hologram.frontend.control.body import executor_of, tensor_of, traced_body, united
 from hologram.frontend.control.primitives import controlled
-from hologram.frontend.control.scan import scan
+from hologram.frontend.control.scan import turned
 from hologram.frontend.control.state import State, named, who_of
 from hologram.frontend.tensor import Tensor
 from hologram.frontend.tree import mapped
@@ -68,4 +68,5 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init_
     def step(state: Any, _: None) -> Any:
         return (state[0] + 1, body_fun(*state)), None
 
-    return scan(named(step, who), (first, init_val), length=max(0, last - first))[0][1]
+    turns = max(0, last - first)
+    return turned(named(step, who), (first, init_val), None, turns, False, counted=True)[0][1]

@@ -150,8 +150,13 @@ class Recorder(Launching):
 
     def _whole(self, tensor: Traced) -> Read:
         """A value that holds a tensor's elements and no others, contiguous."""
-        layout = Layout.contiguous(tensor.dtype, tensor.shape)
-        if tensor.layout != layout or tensor.buffer.layout != layout:
+        layout, given, held = (
+            Layout.contiguous(tensor.dtype, tensor.shape),
+            tensor.layout,
+            tensor.buffer.layout,
+        )
+        whole = given.is_contiguous and held.is_contiguous and given.size == held.size
+        if not whole or given.offset or held.offset:
             (tensor,) = self._record(cast, [tensor], {"dtype": tensor.dtype.name}, (layout,))
         return Read(self._value(tensor), layout)
 

@@ -6,8 +6,6 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from hologram.foundation.errors import GradientError, ShapeError
 from hologram.frontend import tensor as tensors
 from hologram.frontend.control import functions as _loops  # noqa: F401  (transforms follow them)
@@ -18,6 +16,7 @@ from hologram.frontend.transforms.batching import Batching
 from hologram.frontend.transforms.forward import pushed
 from hologram.frontend.tree import branches, leaves, mapped, paths
 from hologram.machine.axes import integers
+from hologram.opset.creation import eye
 from hologram.runtime.dispatch import traced_by, tracing
 
 Function = Callable[..., Any]
@@ -270,8 +269,7 @@ class _Each:
 
 def _units(engine: Any, x: Tensor) -> Tensor:
     """The unit tangents of a tensor, stacked."""
-    array = np.eye(x.size, dtype=np.float32).reshape(x.size, *x.shape)
-    return tensors.constant(engine, array).astype(x.dtype, copy=False)
+    return eye(engine, n_rows=x.size, dtype=x.dtype).reshape(x.size, *x.shape)
 
 
 def _forward(who: str, engine: Any, function: Function, trees: Sequence[Any]) -> Any:

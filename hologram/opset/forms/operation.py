@@ -23,6 +23,7 @@ from hologram.opset.forms.accuracy import Loss
 from hologram.opset.forms.applicable import answers, outranks
 from hologram.opset.forms.default import Default
 from hologram.opset.forms.further import FURTHER, further
+from hologram.opset.forms.pieces import Pieces
 from hologram.opset.forms.public import PublicSignature, PublicText
 
 Input = Layout | Number  # what an operation sees of an operand: a tensor's layout or a Python number
@@ -85,6 +86,8 @@ class Operation:
     # The same in terms of smaller operations, which a compiler then fuses as it sees fit; for operations that fuse some
     # themselves: `parts(operation, *operands, **attributes)`. It gives None where nothing is left to take apart.
     parts: Callable[..., Any] | None = None
+    # Of which operands the result consists, if it does: `pieces(inputs, attributes)`; see pieces.py.
+    pieces: Callable[..., Pieces | None] | None = None
     # What computes with NumPy's further arguments: `further(operation, operands, attributes, **given)`; see further.py.
     further: Callable[..., Any] | None = None
     out_names: tuple[str, ...] = ()  # names of the out-parameter form, where not the operation's own

@@ -59,10 +59,11 @@ class Part:
 
 @frozen
 class _Stage:
-    """A runner, the values it reads and makes, and those that nobody reads after it."""
+    """A runner, the values it reads, in which shapes, and makes, and those that nobody reads after it."""
 
     run: Runner
     reads: tuple[int, ...]
+    shapes: tuple[tuple[int, ...], ...]
     results: tuple[int, ...]
     done: tuple[int, ...]
 
@@ -79,11 +80,13 @@ class Stages:
             if isinstance(part, Control):
                 run: Runner = runner(executor, part.what, fast_math)
                 reads, results = tuple(r.value for r in part.operands), part.results
+                shapes = tuple(r.layout.shape for r in part.operands)
             else:
                 run, reads, results = Part(executor, part, fast_math), tuple(part.inputs), part.outputs
+                shapes = tuple(x.shape for x in part.inputs.values())
             done = tuple({*reads, *results} - used)
             used.update(reads)
-            self._stages.append(_Stage(run, reads, results, done))
+            self._stages.append(_Stage(run, reads, shapes, results, done))
         self._stages.reverse()
 
     @property
@@ -94,7 +97,7 @@ class Stages:
         """The outputs for inputs of the layouts that the graph was made for."""
         known = dict(zip(self._inputs, inputs, strict=True))
         for stage in self._stages:
-            made = stage.run([known[v] for v in stage.reads])
+            made = stage.run([_shaped(known[v], x) for v, x in zip(stage.reads, stage.shapes, strict=True)])
             known.update(zip(stage.results, map(whole, made), strict=True))
             for value in stage.done:
                 del known[value]
@@ -132,6 +135,15 @@ class HostedScan:
         # What nothing changed is still the operand's own memory.
         kept = [v.buffer if loop.length else copied(executor, v) for v in state]
         return [*kept, *made]
+
+
+def _shaped(view: View, shape: tuple[int, ...]) -> View:
+    """What lies contiguous, in another shape."""
+    if view.shape == shape:
+        return view
+    layout = view.layout.reshape(shape)
+    assert layout is not None
+    return View(view.buffer, layout)
 
 
 def _row(view: View, turn: int) -> View:

@@ -14,17 +14,8 @@ from hologram.atlas.evaluate import evaluate
 from hologram.atlas.functions import maximum, minimum, select
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, Program
-from hologram.compiler.analysis.ranges import (
-    I64,
-    U32,
-    Lanes,
-    Range,
-    paths,
-    ranges,
-    reached,
-    references,
-    unproven,
-)
+from hologram.compiler.analysis.accesses import paths, reached, references, unproven
+from hologram.compiler.analysis.ranges import I64, U32, Lanes, Range, ranges
 from hologram.foundation.dtypes import DType, f32, i32, i64, index, u8
 from hologram.machine.kernel import Binding
 from tests.backends.cpu.llvm.launching import device, place

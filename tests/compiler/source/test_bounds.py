@@ -215,7 +215,6 @@ CONDITIONAL = {
     "cummax",
     "cummin",
     "logcumsumexp",
-    "joined_rows",
     "split_spectrum",
     "odd_spectrum",
     "real_transform",

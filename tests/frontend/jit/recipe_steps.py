@@ -236,22 +236,34 @@ def joined(pool: Pool) -> Any:
     return hg.concat([x, pool.any(lambda t: t.shape == x.shape)], axis=pool.axis(x))
 
 
+def padded(pool: Pool) -> Any:
+    """What lies within something larger, or was shifted in its own place, as the neighbours of a stencil are."""
+    x = pool.any(lambda t: t.ndim > 0)
+    widths = tuple((int(a), int(b)) for a, b in pool.draw.integers(0, 4, (x.ndim, 2)))
+    if np.prod([n + a + b for n, (a, b) in zip(x.shape, widths, strict=True)], dtype=int) > MOST_ELEMENTS:
+        raise Unfit
+    y = hg.pad(x, padding=widths, value=pool.one((0.0, 1.0, -2.0)))
+    if pool.coin():
+        return y
+    for axis, n in enumerate(x.shape):
+        y = y.narrow(axis, int(pool.draw.integers(y.shape[axis] - n + 1)), n)
+    return y + x if x.dtype.kind != "bool" and pool.coin() else y
+
+
 def opaque(pool: Pool) -> Any:
     x = pool.any(lambda t: t.ndim > 0)
     axis = pool.axis(x)
-    kind = pool.draw.integers(6)
+    kind = pool.draw.integers(5)
     if kind == 0:
         return hg.cumsum(x if pool.smooth else whole(x), axis=axis)
     if kind == 1:
-        return hg.pad(x, padding=tuple((int(a), int(b)) for a, b in pool.draw.integers(0, 2, (x.ndim, 2))))
-    if kind == 2:
         return hg.sort(x, axis=axis)
     if not x.size:
         raise Unfit
     index = x.executor.tensor(pool.draw.integers(0, x.shape[axis], 3))
-    if kind == 3:
+    if kind == 2:
         return hg.index_select(x, index, axis=axis)
-    if kind == 4:
+    if kind == 3:
         return list(hg.topk(x, 1, axis=axis))
     return hg.gather(x, x.astype("i64") * 0, dim=axis % x.ndim)
 
@@ -298,7 +310,7 @@ Step = Callable[[Pool], Any]
 COMMON: tuple[Step, ...] = (
     *(viewed,) * 4, partial(unary, SHARP), partial(binary, ("add", "subtract", "maximum", "minimum")),
     partial(binary, ("add", "subtract")), multiplied, multiplied, normalised, normalised, product, layer, joined,
-    written,
+    written, padded, padded,
 )  # fmt: skip
 EXACT: tuple[Step, ...] = (
     *COMMON, partial(unary, STEPPED), partial(binary, COMPARING), where, *(partial(reduction, CHOICES),) * 3,

@@ -78,6 +78,11 @@ def written(a):
     return y * a
 
 
+def stencil(x):
+    wide = hg.pad(x, ((1, 1), (1, 1)))
+    return x + wide[2:, 1:-1] + wide[:-2, 1:-1] - wide[1:-1, 2:] * wide[1:-1, :-2]
+
+
 def diamond(x):
     y = hg.relu(x)
     return y @ y.T, y.sum()
@@ -133,7 +138,16 @@ CASES = {
     "integers": Case(lambda x: ((x * 3 + 1) // 2 % 7, x > 2), ((5, 6),), 1, "int32"),
     "double precision": Case(lambda x: hg.exp(x) + x.sum(axis=-1, keepdims=True), ((5, 6),), 1, "float64"),
     "empty": Case(lambda x: (x * 2, x.sum(axis=0)), ((0, 5),), 1),
-    "in place": Case(written, ((20,),), 4),
+    "in place": Case(written, ((20,),), 1),
+    "padding": Case(lambda x: hg.pad(hg.exp(x), ((1, 2), (3, 0))) * 2, ((5, 6),), 1),
+    "padding, and a reduction": Case(lambda x: hg.max(hg.pad(x * 2, ((1, 2), (3, 0))), axis=1), ((50, 60),), 1),
+    "padding within padding, backwards": Case(
+        lambda x: hg.pad(hg.pad(x + 1, padding=(2, 1), value=-1.0)[::-1] * 3, (1, 4))[1::2], ((9,),), 1
+    ),
+    "a stencil": Case(stencil, ((20, 30),), 1),
+    "a gradient of slices": Case(
+        hg.grad(lambda x: ((x[1:] - x[:-1] ** 2) ** 2).sum() + (x[2:-2] ** 3).sum()), ((40,),), 1
+    ),
     "several users": Case(diamond, ((16, 16),), 2),
 }  # fmt: skip
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Instruction, LocalArray, Program, SharedArray
@@ -16,6 +17,7 @@ from hologram.backends.cpu.llvm.writer import (
     register_type,
     to_memory,
 )
+from hologram.compiler.analysis.masks import masked
 from hologram.compiler.scheduling.ahead import Ahead, ahead
 from hologram.compiler.source.body import Body
 from hologram.foundation import dtypes
@@ -64,6 +66,11 @@ class Frame:
     extents: Mapping[int, str]
     alone: frozenset[str] = frozenset()  # memory that no other thread sees, which needs no atomics
 
+    @cached_property
+    def masked(self) -> Mapping[int, tuple[int, int]]:
+        """Loads that count only where a condition holds: that, and the position."""
+        return masked(self.program)
+
 
 Position = Callable[[Opcode, int], str]
 
@@ -102,10 +109,19 @@ def _compare_and_swap(w: Writer, opcode: Opcode, d: DType, address: str, value: 
 
 
 class Lane(Body):
-    """Emits instructions for one lane; `values` maps value numbers to registers in scope."""
+    """Emits instructions for one lane; `values` maps value numbers to registers in scope.
+
+    `branches`: it is a lane of vectors, for which loads by conditions are quicker than gathers.
+    """
 
     def __init__(
-        self, frame: Frame, position: Position, values: Mapping[int, str] | None = None, *, group: str = ""
+        self,
+        frame: Frame,
+        position: Position,
+        values: Mapping[int, str] | None = None,
+        *,
+        group: str = "",
+        branches: bool = False,
     ) -> None:
         super().__init__(frame.program, values or {})
         self.frame = frame
@@ -113,6 +129,7 @@ class Lane(Body):
         self._position = position
         self.group = group  # metadata of memory accesses
         self.locals: Locals | None = None  # where the lane's arrays are, if not in the frame
+        self.branches = branches
 
     def position(self, opcode: Opcode, axis: int) -> str:
         return self._position(opcode, axis)
@@ -127,6 +144,8 @@ class Lane(Body):
         w, d = self.w, i.type
         if i.opcode is O.LOCAL_LOAD:
             return from_memory(w, w(f"load {memory_type(d)}, {self._local(i, d, operands[0])}"), d)
+        if self.branches and i.result in self.frame.masked:
+            return self._masked(i, *(self.values[v] for v in self.frame.masked[i.result]))
         if i.opcode in (O.LOAD, O.SHARED_LOAD):
             place = self._at(str(i.attribute), d, operands[0])
             return from_memory(w, w(f"load {memory_type(d)}, {place}{self.group}"), d)
@@ -145,6 +164,18 @@ class Lane(Body):
     def _at(self, name: str, dtype: DType, position: str) -> str:
         """The address of an element of a buffer or shared array, as loads and stores take it."""
         return f"ptr {self.w.element(self.frame.memory[name], memory_type(dtype), position)}, align {dtype.itemsize}"
+
+    def _masked(self, i: Instruction, condition: str, position: str) -> str:
+        """The element there if a condition holds, else 0: a branch, of which LLVM makes a masked load of a vector."""
+        w, d = self.w, i.type
+        t, before = memory_type(d), w.block
+        inside, done = w.label("inside"), w.label("done")
+        w.branch(condition, inside, done)
+        w.place(inside)
+        found = w(f"load {t}, {self._at(str(i.attribute), d, position)}{self.group}")
+        w.jump(done)
+        w.place(done)
+        return from_memory(w, w(f"phi {t} [ {found}, %{inside} ], [ zeroinitializer, %{before} ]"), d)
 
     def store(self, i: Instruction, position: str, value: str) -> None:
         d = self.types[i.operands[1]]

@@ -125,12 +125,13 @@ def map_body(w: Writer, program: Program, variant: Variant) -> None:
 
         def element(i: str, _: list[str]) -> list[str]:
             coordinates = outer | ({variant.order[-1]: i} if variant.order else {})
-            lane = Lane(frame, positions(frame, coordinates), group=GROUP)
+            lane = Lane(frame, positions(frame, coordinates), group=GROUP, branches=lanes)
             lane.clear_locals()
             lane.instructions(body)
             return []
 
-        w.loop(start, stop, "1", [], element, lanes=lanes, rounds=rounds(body) if lanes else 1)
+        side_by_side = rounds(body) if lanes else 1
+        w.loop(start, stop, "1", [], element, lanes=lanes, rounds=side_by_side, kept=not lanes)
 
     if variant.inside is None:
         _cut(w, frame, variant, partial(run, frame))
@@ -148,7 +149,7 @@ def map_body(w: Writer, program: Program, variant: Variant) -> None:
             run(frame, outer, begin, w(f"select i1 {behind}, i64 {stop}, i64 {first}"), lanes=False)
             return []
 
-        w.loop("0", "2", "1", [], end)
+        w.loop("0", "2", "1", [], end, kept=True)
         run(within, outer, first, last)
 
     _cut(w, frame, variant, parted)
@@ -256,7 +257,9 @@ def row_body(
             def element(
                 inner: dict[int, str], folds: Sequence[Fold] = folds, now: Sweep = kept_sweep
             ) -> list[str]:
-                lane = Lane(frame, positions(frame, outer | inner), uniform.values, group=GROUP)
+                lane = Lane(
+                    frame, positions(frame, outer | inner), uniform.values, group=GROUP, branches=True
+                )
                 for value in now.fetched:
                     t = register_type(program.types[value])
                     lane.values[value] = w(f"load {t}, ptr {place(value, inner)}{GROUP}")

@@ -15,6 +15,7 @@ from hologram.backends.cpu.llvm.columns import column_body
 from hologram.backends.cpu.llvm.loops import map_body, row_body
 from hologram.backends.cpu.llvm.nontemporal import stream_body
 from hologram.backends.cpu.llvm.scatter import joined_body, own_body
+from hologram.backends.cpu.llvm.short import short_body
 from hologram.backends.cpu.llvm.split import phase_body, tail_body
 from hologram.backends.cpu.llvm.together import together_body
 from hologram.backends.cpu.llvm.workgroups import workgroup_body
@@ -65,6 +66,8 @@ def _bodies(program: Program, variant: Variant) -> list[tuple[str, Callable[[Wri
     phases, tail = swept.phases, swept.tail
     if variant.form == "row":
         return [("all", lambda w: row_body(w, program, variant, phases, tail))]
+    if variant.form == "short":
+        return [("all", lambda w: short_body(w, program, variant, phases, tail))]
     if variant.form == "columns":
         return [("all", lambda w: column_body(w, program, variant, phases, tail))]
     steps: list[tuple[str, Callable[[Writer], None]]] = [

@@ -8,7 +8,7 @@ from hologram.backends.cpu.image import ADDRESS, Patch, Piece, Step
 from hologram.backends.cpu.kernel import Host
 from hologram.backends.cpu.products import panels
 from hologram.backends.cpu.products.cut import Plane, Product
-from hologram.backends.cpu.products.packing import added_as
+from hologram.backends.cpu.products.packing import EVERY, Ways, added_as
 from hologram.backends.cpu.products.pairs import PairedProducts
 from hologram.compiled.machine_code.engine import Code, Engine
 from hologram.compiled.machine_code.objects import kept_code
@@ -29,9 +29,9 @@ def _kind(engine: Engine, dtype: DType) -> type[panels.Products]:
     return PairedProducts if dtype == bf16 and engine.multiplies_pairs else panels.Products
 
 
-@functools.lru_cache(maxsize=16)
-def _code(engine: Engine, dtype: DType, stored: DType, function: str) -> Code:
-    text = _kind(engine, dtype)(dtype, stored, engine.vector_bits).text(function)
+@functools.lru_cache(maxsize=64)
+def _code(engine: Engine, dtype: DType, stored: DType, function: str, ways: Ways) -> Code:
+    text = _kind(engine, dtype)(dtype, stored, engine.vector_bits, ways).text(function)
     return kept_code(engine, function, text, lambda: (text, (function,)))
 
 
@@ -61,6 +61,21 @@ def units(sizes: tuple[int, int, int, int], step: int, most_rows: int, threads: 
     return Units(rows, columns, row_blocks, column_blocks, total, -(-total // slices))
 
 
+def _ways(product: Product, stored: DType, cut: Units, micro_rows: int) -> Ways:
+    """The ways in which a product's operands lie, and whether it has many rows: what its code must know."""
+    a, b, out = product.a, product.b, product.out
+    packed = {_way(a.strides[1], a.strides[2], a.itemsize), _way(b.strides[1], b.strides[2], b.itemsize)}
+    written = "along" if out.strides[2] == stored.itemsize else "other"
+    last = product.sizes[0] - (cut.row_blocks - 1) * cut.rows
+    tall = [-(-rows // -(-rows // micro_rows)) for rows in (cut.rows, last)]
+    order = (way for way in EVERY.packed if way in packed)
+    return Ways(tuple(order), (written,), all(rows == micro_rows for rows in tall))
+
+
+def _way(row: int, column: int, itemsize: int) -> str:
+    return "along" if column == itemsize else "turned" if row == itemsize else "other"
+
+
 def reads_along_k(product: Product) -> bool:
     """Whether neighbours in memory of both operands are multiplied and added up."""
     return product.a.strides[2] == product.b.strides[1] == product.a.itemsize
@@ -84,7 +99,10 @@ def blocked_pieces(product: Product, dtype: DType, stored: DType, host: Host) ->
     most_rows = m if few else _kind(engine, dtype).block_rows
     cut = units((batch, m, n, k), panels.DOT_COLUMNS if few else width, most_rows, host.threads)
     room_bytes = 0 if few else _room_bytes(cut, width, added_as(dtype).itemsize)
-    code = _code(engine, dtype, stored, "dots" if few else "blocks")
+    kind = _kind(engine, dtype)
+    by_ways = kind.goes_by_ways and not few
+    ways = _ways(product, stored, cut, kind.micro_rows) if by_ways else EVERY
+    code = _code(engine, dtype, stored, "dots" if few else "blocks", ways)
     numbers = {
         "m": m,
         "n": n,

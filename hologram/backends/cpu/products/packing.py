@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from hologram.backends.cpu.llvm.writer import Writer, from_memory, memory_type, register_type, to_memory
 from hologram.foundation.dtypes import DType
+from hologram.foundation.frozen import frozen
 
 _TURN = 8  # rows and columns that are transposed in registers
 
@@ -19,10 +20,27 @@ def _splat(count: int, type_: str, value: str) -> str:
     return f"<{', '.join([f'{type_} {value}'] * count)}>"
 
 
+@frozen
+class Ways:
+    """How matrices lie that code is for: those that are packed, where results go, and how many rows there are.
+
+    "along": neighbours of a row side by side; "turned": those of a column; "other": neither. `many` is for rows enough
+    that none are left over by themselves.
+    """
+
+    packed: tuple[str, ...] = ("along", "turned", "other")
+    stored: tuple[str, ...] = ("along", "other")
+    many: bool = False
+
+
+EVERY = Ways()
+
+
 class Packing:
     """Writes functions that change operands to what is added up, and sums to what is stored, for a pair of dtypes."""
 
-    def __init__(self, dtype: DType, stored: DType, vector_bits: int) -> None:
+    def __init__(self, dtype: DType, stored: DType, vector_bits: int, ways: Ways = EVERY) -> None:
+        self._ways = ways
         self._dtype, self._stored, self._align = dtype, stored, dtype.itemsize
         self._sum = added_as(dtype)
         self._size, self._lanes = self._sum.itemsize, vector_bits // self._sum.bits
@@ -77,21 +95,14 @@ class Packing:
         """A matrix as numbers, its rows `%to.row` bytes apart: as it lies, turned, or from anywhere."""
 
         def body(w: Writer) -> None:
-            along, turned, other, done = (w.label(x) for x in ("along", "turned", "other", "end"))
-            asked = w.label("asked")
-            w.branch(w(f"icmp eq i64 %column, {self._dtype.itemsize}"), along, asked)
-            w.place(asked)
-            w.branch(w(f"icmp eq i64 %row, {self._dtype.itemsize}"), turned, other)
-            w.place(along)
-            self._convert_rows(w, str(self._dtype.itemsize), "0", "%columns")
-            w.jump(done)
-            w.place(other)
-            self._convert_rows(w, "%column", "0", "%columns")
-            w.jump(done)
-            w.place(turned)
-            self._convert_turned(w)
-            w.jump(done)
-            w.place(done)
+            size = str(self._dtype.itemsize)
+            pack = {
+                "along": lambda: self._convert_rows(w, size, "0", "%columns"),
+                "turned": lambda: self._convert_turned(w),
+                "other": lambda: self._convert_rows(w, "%column", "0", "%columns"),
+            }
+            asked = {"along": "%column", "turned": "%row"}
+            _chosen(w, self._ways.packed, lambda way: w(f"icmp eq i64 {asked[way]}, {size}"), pack)
 
         arguments = "ptr %from, i64 %row, i64 %column, i64 %rows, i64 %columns, ptr noalias %to, i64 %to.row"
         return self._function(f"internal void @{name}({arguments})", body)
@@ -172,18 +183,30 @@ class Packing:
             w.loop("0", "%rows", "1", (), row)
 
         def body(w: Writer) -> None:
-            along, apart, done = (w.label(x) for x in ("along", "apart", "end"))
-            w.branch(w(f"icmp eq i64 %column, {self._stored.itemsize}"), along, apart)
-            w.place(along)
-            lines(w, str(self._stored.itemsize))
-            w.jump(done)
-            w.place(apart)
-            lines(w, "%column")
-            w.jump(done)
-            w.place(done)
+            size = str(self._stored.itemsize)
+            store = {"along": lambda: lines(w, size), "other": lambda: lines(w, "%column")}
+            _chosen(w, self._ways.stored, lambda way: w(f"icmp eq i64 %column, {size}"), store)
 
         arguments = "ptr noalias %from, i64 %from.row, i64 %rows, i64 %columns, ptr noalias %to, i64 %row, i64 %column"
         return self._function(f"internal void @finish({arguments})", body)
+
+
+def _chosen(
+    w: Writer, ways: Sequence[str], holds: Callable[[str], str], write: Mapping[str, Callable[[], None]]
+) -> None:
+    """The code of the first way that holds; the last does where none before it does."""
+    *asked, last = ways
+    done = w.label("end")
+    for way in asked:
+        here, further = w.label(way), w.label("asked")
+        w.branch(holds(way), here, further)
+        w.place(here)
+        write[way]()
+        w.jump(done)
+        w.place(further)
+    write[last]()
+    w.jump(done)
+    w.place(done)
 
 
 def _turned(w: Writer, lines: list[str], type_: str) -> list[str]:

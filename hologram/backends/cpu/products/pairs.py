@@ -35,6 +35,7 @@ class PairedProducts(Products):
     micro_rows = 12
     block_rows = 256
     dot_rows = (4, 2, 1)
+    goes_by_ways = False
     dot_rounds = 1  # four columns at a time are as quick
 
     def convert(self, name: str = "convert") -> str:

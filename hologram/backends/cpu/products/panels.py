@@ -49,11 +49,11 @@ class Panels(Packing):
 
     def module(self, functions: Sequence[str]) -> str:
         """IR of these functions and of those that they call."""
-        micros = range(1, self.micro_rows + 1)
-        pointers = ", ".join(f"ptr @micro{max(rows, 1)}" for rows in (0, *micros))
+        micros = range(self.micro_rows - 1 if self._ways.many else 1, self.micro_rows + 1)
+        pointers = ", ".join(f"ptr @micro{max(rows, micros.start)}" for rows in range(self.micro_rows + 1))
         table = f"@micros = internal constant [{self.micro_rows + 1} x ptr] [{pointers}]"
-        called = [table, self.convert(), *(self.micro(rows) for rows in micros), self.finish()]
-        return self.joined([*called, *functions])
+        own = [table, self.convert(), *(self.micro(rows) for rows in micros), self.finish()]
+        return self.joined([*own, *functions])
 
     def joined(self, functions: Sequence[str]) -> str:
         """IR of these functions alone."""
@@ -204,6 +204,7 @@ class Products(Panels):
     block_rows = 192  # of a unit, at most: its block of a takes 240 KiB of f32, and stays in the second cache
     dot_rows = (2, 1)  # of a that go along b together
     dot_rounds = 8  # vectors of a row alone that are added up apart from one another
+    goes_by_ways = True  # whether there is code for some ways of lying alone
 
     def text(self, function: str) -> str:
         """The module of `dots`, or of `blocks`."""

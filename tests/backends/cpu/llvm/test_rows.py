@@ -11,8 +11,9 @@ from hologram.atlas import functions as atlas
 from hologram.atlas.builder import Builder, Value
 from hologram.atlas.program import Access, Program
 from hologram.backends.cpu.kernel import ProgramKernel
+from hologram.compiler.analysis.accesses import paths, references
 from hologram.compiler.analysis.phases import may_store_early
-from hologram.compiler.analysis.ranges import I64, Lanes, paths, references
+from hologram.compiler.analysis.ranges import I64, Lanes
 from hologram.compiler.scheduling.loops import facts, schedule
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import COMPUTED, DType
