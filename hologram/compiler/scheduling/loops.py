@@ -34,6 +34,8 @@ _UNVECTORED = 8  # times as much, where there is no vector of elements
 _SHARE_NS = 6_000  # launches estimated shorter stay on the calling thread
 _STREAM_BYTES = 16 << 20  # a result as large as this is not in a cache when it is read next
 _SLICE_NS = 3_000  # and no slice is made shorter
+# Elements of a row that are folded in its own precision before they join the total, along it and across.
+BLOCK, COLUMN_BLOCK = 2048, 256
 COLUMN_TILE = 1024  # outputs that are accumulated side by side, at most
 WORKGROUP = 256  # threads that meet, where a program does not say
 # From which on copies of a buffer are better than atomics: so many additions, and as many to an element of each copy.
@@ -61,6 +63,7 @@ class Variant:
     guarded: frozenset[Place] = frozenset()  # accesses that may miss their buffers
     split: int = -1  # form "split": the reduced axis that is cut into chunks
     keep: bool = False  # costly values of a row are kept from one sweep to the next
+    once: bool = False  # forms "row" and "columns": the innermost axis of a row is one block
     early: bool = False  # elements of rows are stored in the sweep that has them
     whole: bool = False  # form "workgroup": each has all of its threads
     copied: str = ""  # form "scatter": the buffer of which each part of the lanes has a copy
@@ -296,7 +299,8 @@ def schedule(
     if apart and crosswise(order, reduced, accesses, grid):
         tile = _tile(grid[order[-1]], lanes, row_ns, threads)
         size = _slice(lanes, row_ns, threads, tile)
-        variant = Variant("columns", order, reduced, constants, guarded, early=early)
+        once = grid[reduced[-1]] <= COLUMN_BLOCK
+        variant = Variant("columns", order, reduced, constants, guarded, early=early, once=once)
         return Schedule(variant, (lanes,), (size,), tile)
     pieces = _pieces(lanes * row_ns, threads)
     if apart and known.splits and pieces > 1 and lanes < 2 * threads and row >= 4096:
@@ -309,7 +313,8 @@ def schedule(
         return Schedule(variant, totals, slices, chunks, units * known.folds)
     size = _slice(lanes, row_ns, threads, 1)
     keep = len(reduced) == 1 and row <= ELEMENTS and known.folds > 0
-    variant = Variant("row", order, reduced, constants, guarded, keep=keep, early=early)
+    once = grid[reduced[-1]] <= BLOCK
+    variant = Variant("row", order, reduced, constants, guarded, keep=keep, early=early, once=once)
     return Schedule(variant, (lanes,), (size,))
 
 
