@@ -118,6 +118,40 @@ def test_rows(function: Any, shape: tuple[int, ...], on_cpu: hg.Executor, reprod
     agree(function, on_cpu, reproducing, x)
 
 
+@pytest.mark.parametrize("dtype", [hg.f16, hg.bf16], ids=str)
+def test_gradients_of_convolutions_in_16_bits(
+    dtype: Any, on_cpu: hg.Executor, reproducing: hg.Executor
+) -> None:
+    """The weight's are products in f32, whose result has 16 bits."""
+
+    def gradient(x: hg.Tensor, weight: hg.Tensor) -> hg.Tensor:
+        x, weight = x.astype(dtype), weight.astype(dtype)
+        return hg.grad(lambda w: hg.sum(hg.conv2d(x, w)))(weight).astype(hg.f32)
+
+    random = np.random.default_rng(3)
+    x, weight = (random.standard_normal(s, dtype=np.float32) for s in ((2, 3, 7, 6), (4, 3, 3, 2)))
+    agree(gradient, on_cpu, reproducing, x, weight)
+    windows = np.lib.stride_tricks.sliding_window_view(x, (5, 5), axis=(2, 3)).sum(axis=(0, 4, 5))
+    got = gradient(reproducing.tensor(x), reproducing.tensor(weight)).to_numpy()
+    assert np.abs(got - windows).max() < 0.1 * (1 if dtype == hg.f16 else 4)
+
+
+@pytest.mark.parametrize(
+    ("m", "k", "n"), [(1, 2100, 3), (1, 2100, 40), (13, 300, 9), (9, 4096, 1)], ids=lambda size: str(size)
+)
+@pytest.mark.parametrize("dtype", [np.float16, np.float32], ids=["f16", "f32"])
+def test_products_in_pieces(
+    dtype: Any, m: int, k: int, n: int, on_cpu: hg.Executor, reproducing: hg.Executor
+) -> None:
+    """More terms than a lane adds up, rows that 8 does not divide, operands read across memory."""
+    random = np.random.default_rng(4)
+    a, b = (random.standard_normal(shape).astype(dtype) for shape in ((m, k), (n, k)))
+    agree(lambda a, b: a @ b.T, on_cpu, reproducing, a, b)
+    wanted = a.astype(np.float64) @ b.T.astype(np.float64)
+    got = (reproducing.tensor(a) @ reproducing.tensor(b).T).to_numpy()
+    assert np.abs(got - wanted).max() < (2.0**-4 if dtype is np.float16 else 1e-3)
+
+
 def test_sums_are_as_exact_as_any(reproducing: hg.Executor) -> None:
     x = np.random.default_rng(2).uniform(0, 1, 100_003).astype(np.float32)
     assert abs(hg.sum(reproducing.tensor(x)).item() / x.astype(np.float64).sum() - 1) < 3e-7

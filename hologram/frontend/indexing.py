@@ -167,18 +167,23 @@ def _axes(item: Any) -> int:
 
 
 def _array(item: Any, layout: Layout, axis: int) -> tuple[_Array, Layout]:
-    """An index array with the axes that it picks along; a mask without axes picks along a new one, of size 1."""
+    """An index array with the axes that it picks along; a mask without axes picks along a new one, of size 1.
+
+    A mask may have size 0 where the tensor has not, as in the standard and NumPy: it picks nothing.
+    """
     array = _Array(axis, _axes(item), item)
     if not array.is_mask:
         return array, layout
     if item.ndim == 0:
         return _Array(axis, 1, item[None]), layout.unsqueeze(axis)
     extents = layout.shape[axis : axis + item.ndim]
-    if tuple(item.shape) != extents:
+    if tuple(item.shape) == extents:
+        return array, layout
+    if any(n not in (extent, 0) for n, extent in zip(item.shape, extents, strict=True)):
         raise IndexError(
             f"a mask must have the shape of the axes that it picks from, {extents}, got {item.shape}"
         )
-    return array, layout
+    return _Array(axis, item.ndim, np.zeros(extents, np.bool_)), layout
 
 
 def _positions(selection: _Selection) -> tuple[Any, tuple[int, ...]]:

@@ -13,7 +13,10 @@ from hologram.foundation.frozen import frozen
 ALIGNMENT = 256
 # More than caches hold: from there on a device that works in the host's memory copies quicker than NumPy.
 STREAMED_BYTES = 16 << 20
-
+# Where the same bits are wanted everywhere: how many terms a lane adds up, and of how many rows that read them alike.
+TERMS_OF_A_LANE, ROWS_OF_A_LANE = 2048, 8
+# What slices of rows are multiples of, so that each starts where vectors do.
+_ROUND = 64
 
 # Hand-written kernels that plans take for granted where a device has all of these capabilities.
 PROMISED: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
@@ -36,6 +39,12 @@ PROMISED: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
         ("attention_gradient_queries_units", "attention_gradient_keys_units"),
     ),
 )
+
+
+def slice_length(length: int, parts: int) -> int:
+    """How long each slice of a row is that is cut in so many, or fewer; the last one may be shorter."""
+    size = -(-length // parts)
+    return size if size <= _ROUND else -(-size // _ROUND) * _ROUND
 
 
 @frozen

@@ -92,6 +92,17 @@ def _across(z: Value, w: Value) -> Value:
     return complex_parts.real(z) * complex_parts.real(w) + complex_parts.imag(z) * complex_parts.imag(w)
 
 
+def _inverse(z: Value, angle: Value, length: Value, direction: Value, upright: Value) -> tuple[Value, Value]:
+    """The angle and the length of an inverse, as C's Annex G completes them.
+
+    Numbers with an infinite part have the angle of their `direction` and no end, those on the imaginary axis the angle
+    `upright`, even where the other part is NaN. Signs of lengths are the caller's.
+    """
+    x, y = complex_parts.real(z), complex_parts.imag(z)
+    endless = (atlas.absolute(x) == math.inf) | (atlas.absolute(y) == math.inf)
+    return select(x == 0.0, upright, select(endless, direction, angle)), select(endless, math.inf, length)
+
+
 def _asinh(z: Value, w: Value) -> Value:
     """The number whose hyperbolic sine is `_across(z, w)`, which may overflow."""
     half = _across(z, w * 0.5)
@@ -123,11 +134,12 @@ def _beside_one(x: Value) -> Value:
 def asin(x):
     """The angle in [-pi / 2, pi / 2] whose sine is x; NaN outside [-1, 1]. Of complex numbers the whole plane."""
     if x.dtype.is_complex:
+        across, up = complex_parts.real(x), complex_parts.imag(x)
         low, high = _roots(x)
-        return complex_parts.pair(
-            _angle(complex_parts.real(x), _across(complex_parts.conjugate(low), high)),
-            _asinh(_turned_up(low), high),
-        )
+        inside = _angle(across, _across(complex_parts.conjugate(low), high))
+        length = _asinh(_turned_up(low), high)
+        angle, length = _inverse(x, inside, length, _angle(across, atlas.absolute(up)), across)
+        return complex_parts.pair(angle, _with_sign(length, up))
     return _angle(x, atlas.sqrt((1.0 - x) * (1.0 + x)))
 
 
@@ -137,10 +149,13 @@ def asin(x):
 def acos(x):
     """The angle in [0, pi] whose cosine is x; NaN outside [-1, 1]. Of complex numbers the whole plane."""
     if x.dtype.is_complex:
+        across, up = complex_parts.real(x), complex_parts.imag(x)
         low, high = _roots(x)
-        return complex_parts.pair(
-            _angle(complex_parts.real(low), complex_parts.real(high)) * 2.0, _asinh(_turned_up(high), low)
-        )
+        inside = _angle(complex_parts.real(low), complex_parts.real(high)) * 2.0
+        right = across.builder.constant(math.pi / 2, across.dtype)
+        length = _asinh(_turned_up(high), low)
+        angle, length = _inverse(x, inside, length, _angle(atlas.absolute(up), across), right)
+        return complex_parts.pair(angle, _with_sign(length, -up))
     return _angle(atlas.sqrt((1.0 - x) * (1.0 + x)), x)
 
 
@@ -202,9 +217,11 @@ def acosh(x):
             atlas.sqrt(complex_parts.pair(complex_parts.real(x) + one, complex_parts.imag(x)))
             for one in (-1.0, 1.0)
         )
-        return complex_parts.pair(
-            _asinh(low, high), _angle(complex_parts.imag(low), complex_parts.real(high)) * 2.0
-        )
+        across, up = complex_parts.real(x), complex_parts.imag(x)
+        inside = _angle(complex_parts.imag(low), complex_parts.real(high)) * 2.0
+        right = _with_sign(across.builder.constant(math.pi / 2, across.dtype), up)
+        angle, length = _inverse(x, inside, _asinh(low, high), _angle(up, across), right)
+        return complex_parts.pair(length, angle)
     above = x - 1.0
     near = atlas.log1p(above + atlas.sqrt(above) * atlas.sqrt(above + 2.0))
     return select(x > 1e8, atlas.log(x) + math.log(2.0), near)

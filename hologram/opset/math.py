@@ -189,7 +189,7 @@ def _sign_reference(x):
 def sign(x):
     """-1, 0 or 1; NaN stays NaN, -0.0 gives 0.0. Of a complex number it over its magnitude, of 0 0."""
     if x.dtype.is_complex:
-        return complex_parts.pair(*functions.direction(x))
+        return complex_parts.pair(*(select(x == 0.0, 0.0, part) for part in functions.direction(x)))
     if not x.dtype.is_signed:
         return select(x > 0, 1, x)
     return select(x > 0, 1, select(x < 0, -1, select(x == 0, 0, x)))

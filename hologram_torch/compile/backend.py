@@ -9,13 +9,11 @@ from typing import Any
 import torch
 from functorch.compile import min_cut_rematerialization_partition
 from torch._dynamo.backends.common import aot_autograd
-from torch._functorch._aot_autograd.utils import make_boxed_func
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from hologram_torch.compile import repeated
-from hologram_torch.compile.compiled import CompiledGraph
+from hologram_torch.compile.compiled import whole
 from hologram_torch.compile.decompositions import DECOMPOSITIONS
-from hologram_torch.compile.graph import takes_memory
 from hologram_torch.compile.stages import any_apart, depends, of_host, staged
 
 repeated.settle()
@@ -27,11 +25,7 @@ def compiled(graph: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Call
     def apart(node: torch.fx.Node) -> bool:
         return depends(node) or of_host(node)
 
-    return staged(graph, _whole, apart) if any_apart(graph, apart) else _whole(graph)
-
-
-def _whole(graph: torch.fx.GraphModule) -> Callable[[list[Any]], Any]:
-    return CompiledGraph(graph) if takes_memory(graph) else make_boxed_func(graph.forward)
+    return staged(graph, whole, apart) if any_apart(graph, apart) else whole(graph)
 
 
 _differentiated = aot_autograd(

@@ -12,18 +12,20 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch._functorch._aot_autograd.utils import make_boxed_func
 
 from hologram.foundation.bounded_caches import FIFOCache
-from hologram.foundation.errors import HologramError
+from hologram.foundation.errors import HologramError, TraceError
 from hologram.foundation.frozen import frozen
 from hologram.frontend.executor import Executor
 from hologram.frontend.jit.compiled import Compiled
 from hologram.frontend.tensor import Tensor
 from hologram.machine.layout import Layout
 from hologram.opset.random import Key
-from hologram_torch.compile.graph import draws, has_sizes, moved, on_host, writes
+from hologram_torch.compile.graph import draws, has_sizes, moved, on_host, takes_memory, writes
 from hologram_torch.compile.heads import folded
 from hologram_torch.compile.host import on_executor, to_host
+from hologram_torch.compile.stages import Run, staged
 from hologram_torch.compile.written import are_own, over_arguments, settle
 from hologram_torch.device.devices import devices
 from hologram_torch.device.generator import Traced, draw, drawn_by
@@ -61,12 +63,38 @@ class Variant:
         return results
 
 
+class Asks(Exception):
+    """An operator asks for an element that only a run tells."""
+
+    def __init__(self, node: torch.fx.Node) -> None:
+        super().__init__(str(node))
+        self.node = node.name
+
+
+class Operators(torch.fx.Interpreter):
+    """A graph's operators one by one, as they are traced."""
+
+    def run_node(self, n: torch.fx.Node) -> Any:
+        try:
+            return super().run_node(n)
+        except TypeError as error:
+            if isinstance(error.__cause__, TraceError):
+                raise Asks(n) from error
+            raise
+
+
+def whole(graph: torch.fx.GraphModule) -> Run:
+    """A graph as one function; as its operators where no tensor among its arguments says on which device."""
+    return CompiledGraph(graph) if takes_memory(graph) else make_boxed_func(graph.forward)
+
+
 class CompiledGraph:
     """Takes a list of arguments, which it empties, so that nobody else holds what nobody needs after the call.
 
     Sizes among the arguments are part of the signature. A graph of dynamic shapes is compiled for the first that it
     meets, and for others when they come again and again: until then its operators run one by one, which is planned by
-    class (docs/design/shapes.md). Of others the last MAX_SIGNATURES are kept.
+    class (docs/design/shapes.md). Of others the last MAX_SIGNATURES are kept. Around an operator that asks for an
+    element when it is traced the graph falls into stages.
     """
 
     def __init__(self, graph: torch.fx.GraphModule) -> None:
@@ -77,6 +105,7 @@ class CompiledGraph:
         self._draws = draws(graph)
         self._on_host = on_host(graph)
         self._index: int | None = None
+        self._stages: Run | None = None
         self._variants: OrderedDict[Any, Variant] = OrderedDict()
         self._met: FIFOCache[Any, int] | None = None  # how often signatures were
         if has_sizes(graph) and not self._draws and not any(self._on_host):
@@ -114,10 +143,15 @@ class CompiledGraph:
             tensors = self._ordered(given, tensors)
             key.append(are_own(tensors, len(self._writes)))
         variant = self._variants.get(tuple(key))
-        if variant is None and self._is_rare(tuple(key), given):
-            return self._by_operators(given)
+        if self._stages is not None or (variant is None and self._is_rare(tuple(key), given)):
+            return self._in_turn(given)
         if variant is None:
-            variant = self._variants[tuple(key)] = self._made(given, tensors)
+            try:
+                variant = self._variants[tuple(key)] = self._made(given, tensors)
+            except Asks as asks:
+                name = asks.node
+                self._stages = staged(self._graph, whole, lambda node: node.name == name)
+                return self._in_turn(given)
             if len(self._variants) > MAX_SIGNATURES:
                 self._variants.popitem(last=False)
         if self._draws:
@@ -141,9 +175,10 @@ class CompiledGraph:
         self._met.keep(key, met)
         return met <= RARE
 
-    def _by_operators(self, given: Sequence[Any]) -> list[Any]:
+    def _in_turn(self, given: Sequence[Any]) -> list[Any]:
+        """By stages if there are any, else operator by operator."""
         with torch.no_grad():
-            results = list(self._graph(*given))
+            results = list(self._stages(list(given)) if self._stages else self._graph(*given))
             for k, result in zip(self._writes, results, strict=False):
                 given[k].copy_(result)
         return results[len(self._writes) :]
@@ -188,7 +223,7 @@ class CompiledGraph:
             drawn = Traced(Key(traced[-1])) if self._draws else None
             given = Given(inputs)
             with torch.no_grad(), drawn_by(drawn), flagged() as flags:
-                results = [without_bits(x) for x in self._graph(*inputs)]
+                results = [without_bits(x) for x in Operators(self._graph).run(*inputs)]
             given.write(results[:count])
             pairs = zip(results[count:], self._on_host[count:], strict=True)
             gives[:] = [given.by(r, host) for r, host in pairs]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 
 import hologram as hg
-from hologram.foundation.dtypes import FLOATS, DType
+from hologram.foundation.dtypes import COMPLEX, FLOATS, DType
 from hologram.opset import OPERATIONS
 from hologram.opset.forms.map import Elementwise
 from hologram.opset.forms.operation import Operation
@@ -63,6 +64,16 @@ STANDARD: dict[str, tuple[tuple[float, ...], ...]] = {
     "log1p": ((-0.0, -0.0), (-1.0, -INF), (-2.0, NAN), (INF, INF)),
 }  # fmt: skip
 
+# Complex functions of which NumPy has what C's Annex G says (others turn or scale these), and where it says less.
+COMPLEX_FUNCTIONS = ("acos", "acosh", "asinh", "atanh", "cosh", "exp", "log", "log1p", "sinh", "sqrt", "tanh")
+STANDARD_COMPLEX = {
+    "expm1": (
+        (INF, INF, INF, NAN), (INF, NAN, INF, NAN), (INF, 0.0, INF, 0.0), (-INF, INF, -1.0, 0.0),
+        (-INF, NAN, -1.0, 0.0), (NAN, 0.0, NAN, 0.0), (NAN, 1.0, NAN, NAN), (1.0, INF, NAN, NAN), (1.0, NAN, NAN, NAN),
+    ),
+    "sign": ((-0.0, -0.0, 0.0, 0.0), (NAN, 1.0, NAN, NAN), (1.0, NAN, NAN, NAN), (3.0, 4.0, 0.6, 0.8)),
+}  # fmt: skip
+
 
 def compare(got: np.ndarray, want: np.ndarray, signs: bool = True) -> None:
     np.testing.assert_allclose(
@@ -99,6 +110,36 @@ def test_awkward_numbers_as_in_numpy(operation: Operation, executor: hg.Executor
         else:
             signs = operation.name not in EITHER_ZERO and executor.limits.keeps("zeros")
             compare(got, want, signs)
+
+
+@pytest.mark.parametrize("dtype", COMPLEX, ids=str)
+def test_awkward_complex_numbers_as_in_numpy(dtype: DType, executor: hg.Executor) -> None:
+    if dtype not in executor.limits.dtypes:
+        return
+    parts = np.array((0.0, -0.0, 0.5, -3.0, INF, -INF, NAN))
+    z: Any = np.empty((7, 7), dtype.numpy)
+    z.real, z.imag = parts[:, None], parts[None, :]
+    ended = (np.isinf(z.real) & np.isinf(z.imag)) | np.isnan(z.real) | np.isnan(z.imag)
+    for name in COMPLEX_FUNCTIONS:
+        got = OPERATIONS[name](executor.tensor(z)).to_numpy()
+        with np.errstate(all="ignore"):
+            want = getattr(np, name)(z)
+        signed = ~ended & (want == want)  # beside NaN no sign is known, nor are those of no angle
+        for part in (np.real, np.imag):
+            of, to = part(got), part(want)
+            np.testing.assert_allclose(np.abs(of), np.abs(to), rtol=1e-5, atol=1e-7, err_msg=name)
+            if executor.limits.keeps("zeros"):
+                np.testing.assert_array_equal(np.signbit(of)[signed], np.signbit(to)[signed], err_msg=name)
+
+
+@pytest.mark.parametrize("name", STANDARD_COMPLEX)
+def test_the_standards_special_complex_cases(name: str, executor: hg.Executor) -> None:
+    x, y, *want = np.array(STANDARD_COMPLEX[name]).T
+    z: Any = np.empty(x.shape, np.complex64)
+    z.real, z.imag = x, y
+    got = OPERATIONS[name](executor.tensor(z)).to_numpy()
+    for part, wanted in zip((got.real, got.imag), want, strict=True):
+        compare(part, wanted, executor.limits.keeps("zeros"))
 
 
 def test_the_second_power_has_the_dtype_of_a_power(executor: hg.Executor) -> None:

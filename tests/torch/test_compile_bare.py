@@ -21,17 +21,17 @@ import hologram_torch  # noqa: E402, F401
 @pytest.fixture
 def graphs(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
     """The graphs that hologram compiled."""
-    from hologram_torch.compile import backend
+    from hologram_torch.compile import compiled
 
     made: list[Any] = []
-    own = backend.CompiledGraph
+    own = compiled.CompiledGraph
 
     def noted(graph: Any) -> Any:
         made.append(graph)
         return own(graph)
 
     torch._dynamo.reset()
-    monkeypatch.setattr(backend, "CompiledGraph", noted)
+    monkeypatch.setattr(compiled, "CompiledGraph", noted)
     yield made
     torch._dynamo.reset()
 

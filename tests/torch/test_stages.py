@@ -157,3 +157,25 @@ def test_the_compiler_that_writes_no_kernels_names_the_one_that_does() -> None:
     compiled = torch.compile(lambda x: x.sin() * 2, backend=inductor)
     with pytest.raises(torch._inductor.exc.InductorError, match=r"writes no kernels.*backend='hologram'"):
         compiled(torch.ones(3, device="hologram"))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: torch.histc(x * 2, 10) + 1,
+        lambda x: torch.histogram(x, 5)[0] * 2,
+        lambda x: torch.histogramdd(x.reshape(-1, 2), [3, 2])[0],
+        lambda x: (x.mul_(0.5), torch.histc(x.sin(), 4), torch.histc(x.cos(), 4) * x.sum()),
+    ],
+    ids=["histc", "histogram", "histogramdd", "two"],
+)
+def test_operators_that_ask_for_an_element_run_as_they_are(function: Any) -> None:
+    """Bounds that nobody gave are the least and the largest element."""
+    compiled = torch.compile(function, backend="hologram")
+    for seed in (0, 1):
+        x = torch.rand(50, generator=torch.Generator().manual_seed(seed))
+        ours = x.to("hologram")
+        wanted, found = function(x), compiled(ours)
+        pairs = zip(wanted, found, strict=True) if isinstance(wanted, tuple) else [(wanted, found)]
+        for theirs, mine in [*pairs, (x, ours)]:
+            torch.testing.assert_close(mine.cpu(), theirs)

@@ -145,7 +145,7 @@ KERNELS: Mapping[str, Callable[[Tile, Callable[[Program], Kernel], compiled.Host
     PACKED_PRODUCT: lambda tile, compile_program, host: packed.ProductKernel(tile, host),
     PACKED_EXPERTS: lambda tile, compile_program, host: packed.ExpertsKernel(tile, host),
     PACKED_WEIGHTS: lambda tile, compile_program, host: packed.WeightsKernel(tile, host),
-    **dict.fromkeys(FACTORS, lambda tile, compile_program, host: factoring.FactorKernel(tile)),
+    **dict.fromkeys(FACTORS, lambda tile, compile_program, host: factoring.FactorKernel(tile, host)),
     **dict.fromkeys(
         ("matmul", "matmul_register", "matmul_subgroup"), lambda *given: tiles.ProductTile(*given)
     ),

@@ -1,8 +1,8 @@
 """Functions of complex numbers as arithmetic on their parts: what each opcode makes of pairs of floats.
 
 An operand is a pair (x, y), the number x + iy; z real is one whose y is a constant 0, so that it multiplies and divides
-part by part, as in C's Annex G. NumPy's results for infinities and NaN are kept where they cost nothing. Branch cuts
-are those of Kahan, Branch Cuts for Complex Elementary Functions (1987), by the signs of zeros.
+part by part, as in C's Annex G. Functions of infinities and NaN have that annex's results, which are the array API's.
+Branch cuts are those of Kahan, Branch Cuts for Complex Elementary Functions (1987), by the signs of zeros.
 """
 
 from __future__ import annotations
@@ -68,6 +68,11 @@ def constant_of(part: Value) -> float | None:
     return float(found.attribute) if known and found is not None else None  # type: ignore[arg-type]
 
 
+def _lost(angle: Value) -> Value:
+    """Whether an angle is none: infinite or NaN."""
+    return angle - angle != 0.0
+
+
 # Roots, exponentials and logarithms.
 
 
@@ -97,9 +102,11 @@ def _exponential(z: Complex) -> Complex:
         return atlas.exp(x), y
     large = x > math.log(x.dtype.largest)
     factor = atlas.exp(select(large, x * 0.5, x))
-    across, up = (select(x == -math.inf, 0.0, factor * f(y)) for f in (atlas.cos, atlas.sin))
     twice = select(large, factor, 1.0)
-    return across * twice, select(y == 0.0, y, up * twice)
+    across, up = (factor * f(y) * twice for f in (atlas.cos, atlas.sin))
+    across = select(_lost(y) & (atlas.absolute(x) == math.inf), factor, across)  # 0 or infinity at no angle
+    up = select(_lost(y) & (x == -math.inf), 0.0, up)
+    return across, select(y == 0.0, y, up)
 
 
 def _logarithm(z: Complex) -> Complex:
@@ -129,8 +136,9 @@ def _expm1(z: Complex) -> Complex:
     x, y = z
     half = atlas.sin(y * 0.5)
     less = atlas.expm1(x)
-    across = select(less == math.inf, _exponential(z)[0], less * atlas.cos(y) - half * half * 2.0)
-    return across, _exponential(z)[1]
+    grown, up = _exponential(z)
+    across = select(less == math.inf, grown, less * atlas.cos(y) - half * half * 2.0)
+    return select(x == -math.inf, -1.0, across), up
 
 
 def _scaled(function: Callable[[Complex], Complex], ahead: float = 1.0, behind: float = 1.0) -> Any:
@@ -192,13 +200,17 @@ def _grown(factor: Value, hyperbolic: Any, y: Value) -> Value:
 def _sine(z: Complex) -> Complex:
     x, y = z
     across, up = _grown(atlas.sin(x), functions.cosh, y), _grown(atlas.cos(x), functions.sinh, y)
-    return select(x == 0.0, x, across), select(y == 0.0, y, up)  # beside infinity too
+    up = select((atlas.absolute(y) == math.inf) & _lost(x), y, up)
+    return select(x == 0.0, x, across), select((y == 0.0) & _lost(x), y, up)
 
 
 def _cosine(z: Complex) -> Complex:
     x, y = z
-    up = _grown(-atlas.sin(x), functions.sinh, y)
-    return _grown(atlas.cos(x), functions.cosh, y), select((x == 0.0) | (y == 0.0), 0.0, up)
+    across, up = _grown(atlas.cos(x), functions.cosh, y), _grown(-atlas.sin(x), functions.sinh, y)
+    across = select((atlas.absolute(y) == math.inf) & _lost(x), math.inf, across)
+    zero, one = (x.builder.constant(number, x.dtype) for number in (0.0, 1.0))
+    flat = functions.copysign(zero, -x) * functions.copysign(one, y)
+    return across, select((x == 0.0) | (y == 0.0), flat, up)
 
 
 def _hyperbolic_tangent(z: Complex) -> Complex:
@@ -213,9 +225,12 @@ def _hyperbolic_tangent(z: Complex) -> Complex:
     near = beta * rho * s / total, t / total
     least = atlas.exp(-atlas.absolute(x))
     away = atlas.sin(y) * 4.0 * atlas.cos(y) * least * least
-    away = select(atlas.absolute(x) == math.inf, 0.0, away)
+    endless = atlas.absolute(x) == math.inf
+    away = select(endless & _lost(y), 0.0, away)
     one = x.builder.constant(1.0, x.dtype)
-    return select(far, functions.copysign(one, x), near[0]), select(far, away, near[1])
+    across = select(far, functions.copysign(one, x), near[0])
+    across = select(endless, across, select(_lost(y), math.nan, across))
+    return select(x == 0.0, x, across), select(y == 0.0, y, select(far, away, near[1]))
 
 
 def _tangent(z: Complex) -> Complex:
@@ -240,7 +255,9 @@ def inverse_hyperbolic_tangent(z: Complex) -> Complex:
     far = select(length == math.inf, 0.0, a / length / length)
     angle = functions.atan2(q * 2.0, (1.0 - p) * (1.0 + p) - q * q) * 0.5
     quarter = functions.copysign(x.builder.constant(math.pi / 2, x.dtype), y)
-    return functions.copysign(select(large, far, near), x), select(large & (y == y), quarter, angle)
+    quarter = select((x == x) | (b == math.inf), quarter, x)
+    angle = select(y == y, select(large, quarter, angle), y)
+    return select(x == 0.0, x, functions.copysign(select(large, far, near), x)), angle
 
 
 def _arc_tangent(z: Complex) -> Complex:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -150,10 +151,10 @@ def _may_join(node: Node, graph: Graph) -> bool:
     if node.operation is not dot_along or node.results[0] in graph.outputs or len(node.reads) != 2:
         return False
     left, right = node.reads
-    rows = right.layout.shape[-2] * right.layout.shape[-1]
     return (
         right.value in graph.inputs
-        and right.layout.size == rows
+        and right.layout.ndim > 1
+        and right.layout.size == math.prod(right.layout.shape[-2:])
         and left.layout.size == left.layout.shape[-1]
     )
 

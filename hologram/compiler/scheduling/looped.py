@@ -1,8 +1,8 @@
 """Row programs as maps: a lane takes a row and folds its elements in loops, in an order that depends on sizes alone.
 
 How a device shares a row among threads decides the order of its sums. Where the same bits are wanted everywhere, no
-device is left to decide it. A row of more than SLICE elements is cut first (split.py), so that lanes are many and sums
-are of few terms.
+device is left to decide it. A row of more than TERMS_OF_A_LANE elements is cut first (split.py), so that lanes are many
+and sums are of few terms.
 
 Where neighbouring rows read elements in common, as those of a product do, a lane takes several of them and reads each
 element once. The order within a row stays as it is.
@@ -25,14 +25,10 @@ from hologram.atlas.ssa import deep, definitions
 from hologram.compiler.analysis.phases import Phase, rows
 from hologram.compiler.scheduling.split import split_rows
 from hologram.foundation.dtypes import DType, bool_, index
-from hologram.machine.limits import Limits
+from hologram.machine.limits import ROWS_OF_A_LANE, TERMS_OF_A_LANE, Limits
 from hologram.machine.plan import Plan, Step
 
-SLICE = 2048  # elements that one lane folds
 PARTS = 4  # partial results of a row, of every fourth element each
-TOGETHER = (
-    8  # rows that a lane takes at most: one where arithmetic is spelled out, of which compilers get too much
-)
 _OWN = STRUCTURED | ATOMICS | {Opcode.LANE, Opcode.LOCAL_LOAD, Opcode.LOCAL_STORE}  # each lane's own
 _OF_BOOLS = {Opcode.MIN: Opcode.AND, Opcode.MUL: Opcode.AND, Opcode.MAX: Opcode.OR, Opcode.ADD: Opcode.OR}
 
@@ -42,11 +38,12 @@ def looped(step: Step, limits: Limits) -> Step | Plan:
     program = step.program
     if not program.reduced:
         return step
-    together = TOGETHER if limits.keeps("denormals") else 1
+    # One where arithmetic is spelled out, of which compilers get too much.
+    together = ROWS_OF_A_LANE if limits.keeps("denormals") else 1
     length = prod(step.grid[program.rank - program.reduced :])
-    if length <= SLICE:
+    if length <= TERMS_OF_A_LANE:
         return _Looping(step, together).step()
-    plan = split_rows(step, limits, -(-length // SLICE))
+    plan = split_rows(step, limits, -(-length // TERMS_OF_A_LANE))
     return Plan(
         tuple(_Looping(s, together).step() if s.kernel.reduced else s for s in plan.steps), plan.scratch
     )

@@ -8,6 +8,7 @@ and the bits of NaN. Drivers that rearrange what is left are kept from it by the
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 from hologram.atlas.builder import Builder, Value
@@ -15,6 +16,7 @@ from hologram.atlas.functions import absolute, select
 from hologram.atlas.opcodes import ATOMICS, ROUNDINGS, Opcode
 from hologram.atlas.program import Instruction, Program
 from hologram.atlas.rewrite import rewrite
+from hologram.compiler.canonical.form import SIMPLIFY
 from hologram.compiler.functions.floats import not_a_number, with_sign_of
 from hologram.compiler.functions.transcendental import ACCURACY, EXPANDABLE, every, expand
 from hologram.compiler.passes import Goal, Pass, Promise, Stage
@@ -80,7 +82,9 @@ def _apply(step: Step, goal: Goal) -> Step | Plan:
             f"{step.kernel.name}: a kernel written by hand rounds as its language does, which a reproducible "
             "executor refuses"
         )
-    made = looped(step, goal.limits)
+    # Powers by numbers become products here, as they have in programs that were fused.
+    simplified = replace(step, kernel=SIMPLIFY.apply(step.program, goal))
+    made = looped(simplified, goal.limits)
     if isinstance(made, Plan):
         return Plan(tuple(map(_strict, made.steps)), made.scratch)
     return _strict(made)

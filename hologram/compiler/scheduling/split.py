@@ -23,10 +23,8 @@ from hologram.compiler.lowering.arithmetic import expand_unsupported
 from hologram.compiler.passes import Goal, Pass, Promise, Stage, Trial
 from hologram.compiler.scheduling.schedule import UNROLLED
 from hologram.foundation.dtypes import DType, bool_, index, u32
-from hologram.machine.limits import Limits
+from hologram.machine.limits import Limits, slice_length
 from hologram.machine.plan import Plan, Scratch, Step
-
-ROUND = 64  # slices are multiples of this, so that each starts where vectors do
 
 
 def should_split(kernel: Launchable, grid: Sequence[int], limits: Limits) -> bool:
@@ -87,9 +85,7 @@ class _Splitter:
         self.axis = self.outer + row.index(max(row))
         extent = step.grid[self.axis]
         wanted = min(parts or _parts(program, self.lanes, length, limits), extent)
-        self.size = -(-extent // wanted)
-        if self.size > ROUND:
-            self.size = -(-self.size // ROUND) * ROUND
+        self.size = slice_length(extent, wanted)
         self.whole, self.rest = divmod(extent, self.size)
         self.parts = self.whole + (self.rest > 0)
         self.rows = rows(program)

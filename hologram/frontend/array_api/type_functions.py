@@ -110,6 +110,10 @@ def iinfo(type: Any, /) -> IntegerInfo:
     return IntegerInfo(dtype.bits, dtype.highest, dtype.lowest, dtype)
 
 
+# What the standard names: no floats narrower than f32, no packed integers.
+STANDARD = tuple(d for d in dtypes.COMPUTED + dtypes.COMPLEX if not d.is_float or d.bits >= 32)
+
+
 class Info:
     """What the namespace can do, as the array API asks."""
 
@@ -135,9 +139,9 @@ class Info:
         }
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, DType]:
-        """The dtypes that a device has, of a kind, by NumPy's names."""
+        """The standard's dtypes that a device has, of a kind, by the standard's names."""
         held = executor_of(device).limits.dtypes
-        return {d.numpy_name: d for d in dtypes.ALL if d in held and (kind is None or isdtype(d, kind))}
+        return {d.numpy_name: d for d in STANDARD if d in held and (kind is None or isdtype(d, kind))}
 
 
 def __array_namespace_info__() -> Info:  # noqa: N807  (the array API's name)

@@ -36,14 +36,14 @@ class Factorisation(Operation):
 
     `blocks` appends it as steps of programs; a device that has neither refuses it by name. `small(dtype, *sizes,
     **attributes)` is one program for a stack of matrices of few rows and columns, a lane for each (small/); of many
-    it is taken before LAPACK where `sooner` says that it takes less time.
+    it is taken before LAPACK, and code of the CPU's own, up to `sooner` rows and columns, where it takes less time.
     """
 
     stem: str = ""
     shapes: Callable[..., Shapes] = field(default=lambda *shapes, **attributes: {})
     blocks: Blocks | None = None
     small: Callable[..., Made] | None = None
-    sooner: bool = False
+    sooner: int = 0
 
     @property
     def results(self) -> int:
@@ -74,7 +74,8 @@ class Factorisation(Operation):
         whole = [e if _in_order(e.layout) else steps.place(e.layout.dtype, e.layout.shape) for e in ends]
         library = self.stem in target.limits.factors
         lanes = None
-        if not library or (self.sooner and math.prod(batch) >= MANY):
+        most = max(sources[0].layout.shape[-2:])
+        if not library or (most <= self.sooner and math.prod(batch) >= MANY):
             lanes = self._by_lanes(sources, attributes, target.limits)
         if library and lanes is None:
             self._by_library(steps, [steps.gathered(s) for s in sources], whole, attributes)

@@ -14,6 +14,7 @@ from hologram.opset.linear_algebra.lu_blocks import (
     solve_steps,
 )
 from hologram.opset.linear_algebra.small import lu as small
+from hologram.opset.linear_algebra.small.matrix import MOST
 from hologram.opset.linear_algebra.triangular import adjoint, solved_shape, summed_to
 from hologram.opset.matmul import matmul
 
@@ -62,7 +63,7 @@ def _solve_shapes(a, b):
     return {"x": shape, "info": shape[:-2]}
 
 
-@factored("solve", shapes=_solve_shapes, blocks=solve_steps, small=small.solve, sooner=True,
+@factored("solve", shapes=_solve_shapes, blocks=solve_steps, small=small.solve,
           gradient={("a", "b"): _solve_gradient})  # fmt: skip
 def solve(a, b):
     """The x with a x = b; `info` is that of `lu`, and x NaN or infinite where it is not 0."""
@@ -97,7 +98,7 @@ def _det_gradient(cotangent, result, x):
 
 
 @factored("det", shapes=_scalar_shapes("linalg.det", "determinant"), blocks=determinant_steps,
-          small=small.determinant, sooner=True, gradient={"x": _det_gradient})  # fmt: skip
+          small=small.determinant, sooner=MOST, gradient={"x": _det_gradient})  # fmt: skip
 def det(x):
     """The determinant. The derivative divides by it: there is none where it is 0."""
 
@@ -111,6 +112,6 @@ def _slogdet_gradient(cotangents, results, x):
 
 
 @factored("slogdet", shapes=_scalar_shapes("linalg.slogdet", "sign", "logarithm"), blocks=slogdet_steps,
-          small=small.slogdet, sooner=True, gradient={"x": _slogdet_gradient})  # fmt: skip
+          small=small.slogdet, sooner=MOST, gradient={"x": _slogdet_gradient})  # fmt: skip
 def slogdet(x):
     """The determinant's sign, or phase, and the logarithm of its magnitude: 0 and -infinity of singular matrices."""

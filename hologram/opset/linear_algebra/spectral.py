@@ -61,7 +61,7 @@ def _square_qr(q: Any, r: Any, towards_q: Any, towards_r: Any) -> Any:
 
 
 @factored(
-    "qr", shapes=_qr_shapes, blocks=qr_steps, small=householder.qr, sooner=True, gradient={"x": _qr_gradient}
+    "qr", shapes=_qr_shapes, blocks=qr_steps, small=householder.qr, sooner=4, gradient={"x": _qr_gradient}
 )
 def qr(x, *, complete=False):
     """Q with orthonormal columns and the upper triangular R with Q R = x; all rows of them where `complete`."""

@@ -48,7 +48,7 @@ def _cholesky_shapes(x, upper=False):
     return {"factor": x, "info": x[:-2]}
 
 
-@factored("cholesky", shapes=_cholesky_shapes, blocks=cholesky_steps, small=small.cholesky, sooner=True,
+@factored("cholesky", shapes=_cholesky_shapes, blocks=cholesky_steps, small=small.cholesky, sooner=8,
           gradient={"x": _cholesky_gradient})  # fmt: skip
 def cholesky(x, *, upper=False):
     """The lower triangular L with L L^H = x, or the upper U with U^H U = x; only that triangle of x is read.

@@ -58,15 +58,40 @@ def product_plan(
     dtype = x.dtype.computed
     channels, taps = weight.shape[0] // attributes["groups"], math.prod(weight.shape[1:])
     small = channels < LEAST_CHANNELS or taps < LEAST_TAPS or not (x.size and out.size)
-    if small or dtype not in target.limits.tile_dtypes:
+    limits = target.limits
+    if small or not (dtype in limits.tile_dtypes or limits.reproducible):
         return None
     asked = convolution_tile.problem(x, weight, out, attributes["groups"])
-    way = chosen(asked, ways(asked, target.limits), target.choices)
+    way = COLUMNS if limits.reproducible else chosen(asked, ways(asked, limits), target.choices)
     if way != COLUMNS:
-        plan = convolution_plan(x, weight, out, attributes, target.limits, way, epilogue)
+        plan = convolution_plan(x, weight, out, attributes, limits, way, epilogue)
         if plan is not None:
             return plan
-    return convolved(x, weight, out, attributes, target, epilogue)
+    plan = convolved(x, weight, out, attributes, target, epilogue)
+    if plan is None and epilogue is not None:
+        return _in_two(x, weight, out, attributes, target, epilogue)
+    return plan
+
+
+def _in_two(
+    x: Layout, weight: Layout, out: Layout, attributes: Attributes, target: Target, epilogue: Program
+) -> Plan | None:
+    """As `product_plan` for what a matrix product does not end with, as that of several groups: a program behind it."""
+    reads = tuple(range(2, 2 + len(epilogue_reads(epilogue))))
+    steps = Steps(3 + len(reads))
+    last, first = _orders(out.ndim)
+    value = steps.place(x.dtype.computed, out.permute(last).shape)
+    plan = convolved(x, weight, value.layout.permute(first), attributes, target, None)
+    if plan is None:
+        return None
+    steps.extend(plan, (0, 1, value.position))
+    add_epilogue(steps, epilogue, value, reads, Place(2 + len(reads), out.permute(last)), out.shape[1])
+    return steps.plan()
+
+
+def _orders(rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The axes of (images, channels, places...) with channels last, and of that as they were."""
+    return (0, *range(2, rank), 1), (0, rank - 1, *range(1, rank - 1))
 
 
 def biased_plan(inputs: Inputs, out: Layout, attributes: Attributes, target: Target) -> Plan | None:
@@ -115,10 +140,8 @@ class Convolution(Indexed):
         reads = tuple(range(2, 2 + len(epilogue_reads(epilogue))))
         steps = Steps(3 + len(reads))
         dtype = self.infer((x, weight, None), attributes)[0].dtype
-        value = steps.place(dtype, (out.shape[0], *out.shape[2:], out.shape[1]))
-        rank = out.ndim
-        last = (0, *range(2, rank), 1)  # channels last, and back
-        first = (0, rank - 1, *range(1, rank - 1))
+        last, first = _orders(out.ndim)
+        value = steps.place(dtype, out.permute(last).shape)
         plain = product_plan(x, weight, value.layout.permute(first), attributes, target, None)
         if plain is not None:
             steps.extend(plain, (0, 1, value.position))

@@ -14,13 +14,14 @@ from hologram.foundation.dtypes import NUMBERS, DType
 from hologram.foundation.errors import ShapeError
 from hologram.machine.choices import Candidate, Problem
 from hologram.machine.layout import Layout
-from hologram.machine.limits import Limits
+from hologram.machine.limits import ROWS_OF_A_LANE, TERMS_OF_A_LANE, Limits, slice_length
 from hologram.machine.plan import Plan, Step, Target
 from hologram.opset.forms import types
 from hologram.opset.forms.epilogue import add_epilogue, epilogue_reads, identity
 from hologram.opset.forms.map import indexed
 from hologram.opset.forms.samples import cases
 from hologram.opset.forms.steps import Place, Steps
+from hologram.opset.reduce import sum_
 from hologram.opset.tiles import product_bulk, product_tile
 from hologram.opset.tiles.product_bulk import BULK
 from hologram.opset.tiles.product_kernel import Product, ProductKernel
@@ -66,7 +67,7 @@ def product_plan(
         return steps.plan()
     value = final if epilogue is None else steps.place(dtype, out.shape)
     if (fused and epilogue is None) or not _tiled(steps, a, b, value, dtype, target, None):
-        steps.add(_naive_step(a, b, value.layout, target), (0, 1, value.position))
+        _summed(steps, Place(0, a), Place(1, b), value, target)
     if epilogue is not None:
         add_epilogue(steps, epilogue, value, reads, final, out.shape[-1])
     return steps.plan()
@@ -206,23 +207,96 @@ def _readable(
         return Place(source.position, view)
     if not _batched(Layout.contiguous(dtype, layout.shape), batch):
         layout = layout.expand((*batch, *layout.shape[-2:]))
-    turned = (*range(layout.ndim - 2), layout.ndim - 1, layout.ndim - 2)
     crossed = scattered and inner == -2
-    *lead, columns = layout.permute(turned).shape if crossed else layout.shape
+    *lead, columns = _transposed(layout).shape if crossed else layout.shape
     padded = steps.place(dtype, (*lead, -(-columns // product_tile.UNIT_LINE) * product_tile.UNIT_LINE))
     copied = padded.layout.narrow(len(lead), 0, columns)
-    copied = copied.permute(turned) if crossed else copied
+    copied = _transposed(copied) if crossed else copied
     steps.copy(Place(source.position, layout), Place(padded.position, copied))
     view = _batched(copied, batch)
     assert view is not None
     return Place(padded.position, view)
 
 
-def _naive_step(a: Layout, b: Layout, out: Layout, target: Target) -> Step:
-    """The product as a reduction: for integers, which no tile kernel has."""
-    batch = out.shape[:-2]
-    inputs = (a.expand((*batch, *a.shape[-2:])), b.expand((*batch, *b.shape[-2:])))
-    return product_by_reduction.plan(inputs, (out,), {}, target).steps[0]
+def _transposed(layout: Layout) -> Layout:
+    return layout.permute((*range(layout.ndim - 2), layout.ndim - 1, layout.ndim - 2))
+
+
+def _summed(steps: Steps, a: Place, b: Place, out: Place, target: Target) -> None:
+    """Appends the product as a reduction: for what no tile kernel computes.
+
+    Neighbours are along the rows of the result, so these shall be rows of memory, and those of b: its transpose is
+    computed where that suits it, and an operand that many rows read across memory is copied. A reproducible executor,
+    which computes all products so, takes them in pieces that depend on sizes alone.
+    """
+    dtype = types.promoted((a.layout.dtype, b.layout.dtype))
+    if (
+        target.limits.reproducible and dtype.computed != dtype
+    ):  # one at least becomes f32, as partial sums are
+        *_, m, n = out.layout.shape
+        often = n >= ROWS_OF_A_LANE, m >= ROWS_OF_A_LANE
+        a, b = (
+            steps.converted(p, dtype.computed) if o or not any(often) else p
+            for p, o in zip((a, b), often, strict=True)
+        )
+        dtype = dtype.computed
+    if out.layout.dtype != dtype:
+        wide = steps.place(dtype, out.layout.shape)
+        _summed(steps, a, b, wide, target)
+        steps.copy(wide, out)
+        return
+    if out.layout.strides[-2] == 1 and out.layout.shape[-2] > 1:
+        a, b, out = (Place(p.position, _transposed(p.layout)) for p in (b, a, out))
+    if b.layout.strides[-1] != 1 and out.layout.shape[-2] >= ROWS_OF_A_LANE:
+        copied = steps.place(b.layout.dtype, b.layout.shape)
+        steps.copy(b, copied)
+        b = copied
+    batch = out.layout.shape[:-2]
+    a, b = (Place(p.position, p.layout.expand((*batch, *p.layout.shape[-2:]))) for p in (a, b))
+    (_in_pieces if target.limits.reproducible else _at_once)(steps, a, b, out, target)
+
+
+def _at_once(steps: Steps, a: Place, b: Place, out: Place, target: Target) -> None:
+    """Appends one reduction."""
+    step = product_by_reduction.plan((a.layout, b.layout), (out.layout,), {}, target).steps[0]
+    steps.add(step, (a.position, b.position, out.position))
+
+
+def _in_pieces(steps: Steps, a: Place, b: Place, out: Place, target: Target) -> None:
+    """Appends reductions of as many terms as one lane adds up, and of as many rows as lanes take several of."""
+    k, m = a.layout.shape[-1], out.layout.shape[-2]
+    if k > TERMS_OF_A_LANE:
+        terms = slice_length(k, -(-k // TERMS_OF_A_LANE))  # as rows are cut: split_rows, of the compiler
+        whole, rest = divmod(k, terms)
+        parts = steps.place(out.layout.dtype, (whole + (rest > 0), *out.layout.shape))
+        for first, count, length in ((0, whole, terms), (whole, 1, rest)):
+            if length:
+                left, right = (
+                    Place(p.position, _slices(p.layout, axis, first * terms, count, length))
+                    for p, axis in ((a, -1), (b, -2))
+                )
+                result = Place(parts.position, parts.layout.narrow(0, first, count))
+                _in_pieces(steps, left, right, result, target)
+        add_up = {"axis": 0, "keepdims": False, "dtype": out.layout.dtype}
+        plan = sum_.plan((parts.layout,), (out.layout,), add_up, target)
+        steps.extend(plan, (parts.position, out.position))
+        return
+    cut = m - m % ROWS_OF_A_LANE
+    for start, length in ((0, cut), (cut, m - cut)):
+        if length:
+            left, result = (
+                Place(p.position, p.layout.narrow(p.layout.ndim - 2, start, length)) for p in (a, out)
+            )
+            _at_once(steps, left, b, result, target)
+
+
+def _slices(layout: Layout, axis: int, start: int, count: int, length: int) -> Layout:
+    """`count` slices of an axis, each `length` long, as a new first axis."""
+    axis += layout.ndim
+    part = layout.narrow(axis, start, count * length)
+    shape, strides = list(part.shape), list(part.strides)
+    shape[axis] = length
+    return Layout(part.dtype, (count, *shape), (length * strides[axis], *strides), part.offset)
 
 
 def _product_window(a, b):

@@ -12,6 +12,7 @@ import pytest
 
 import hologram as hg
 from hologram.compiler.fusion.fuse import MOST_OPERATIONS
+from hologram.opset.reduce import dot_along
 
 
 @pytest.fixture
@@ -257,3 +258,12 @@ def test_closed_over_tensors_are_not_written_to(executor: hg.Executor, x: hg.Ten
     np.testing.assert_array_equal(weight.to_numpy(), np.ones((6, 8), np.float32))
     weight += 1  # nothing is recorded any more
     assert weight.to_numpy()[0, 0] == 2
+
+
+def test_gradients_of_a_product_of_two_vectors(executor: hg.Executor) -> None:
+    """Several products of a row may become one, where what it is multiplied with are matrices."""
+    a, b = (executor.tensor(np.arange(3, dtype=np.float32) + k) for k in (1, 2))
+    gradient = hg.grad(lambda a, b: dot_along(a, b) ** 2, argnums=(0, 1))
+    for jitted, eager in zip(hg.jit(gradient)(a, b), gradient(a, b), strict=True):
+        np.testing.assert_array_equal(jitted.to_numpy(), eager.to_numpy())
+    np.testing.assert_array_equal(jitted.to_numpy(), [40, 80, 120])

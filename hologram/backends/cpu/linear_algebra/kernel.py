@@ -11,10 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from hologram.backends.cpu.linear_algebra import lapack
+from hologram.backends.cpu.image import Piece
+from hologram.backends.cpu.kernel import Host, bound
+from hologram.backends.cpu.linear_algebra import compiled, lapack
 from hologram.foundation.dtypes import Number
 from hologram.foundation.frozen import frozen
-from hologram.machine.kernel import Binding, Call, Kernel, Launch, Prepared
+from hologram.machine.kernel import Binding, Call, Kernel, Launch, Prepared, Span
 from hologram.machine.plan import Given, Tile
 
 Forms = tuple[tuple[str, tuple[int, ...], Any], ...]  # of the buffers: name, shape, NumPy's dtype
@@ -22,14 +24,17 @@ Forms = tuple[tuple[str, tuple[int, ...], Any], ...]  # of the buffers: name, sh
 
 @frozen
 class FactorKernel(Kernel):
-    """A tile by LAPACK's function of its name; scalars are the sizes of its buffers, `x_0, x_1` those of x.
+    """A tile by LAPACK's function of its name, or by code of our own (compiled.py).
 
-    The first axis of each is that of the stack.
+    Scalars are the sizes of its buffers, `x_0, x_1` those of x. The first axis of each is that of the stack.
     """
 
     tile: Tile
+    host: Host | None = None
 
     def bind(self, bindings: Sequence[Binding], scalars: Sequence[Number], grid: Sequence[int]) -> Launch:
+        if self.host is not None and self._compiled(scalars):
+            return bound(self._pieces, bindings, scalars, grid, self.host)
         sizes = tuple(scalars)
         forms = self._known.get(sizes)
         if forms is None:
@@ -39,6 +44,32 @@ class FactorKernel(Kernel):
             for (name, shape, dtype), b in zip(forms, bindings, strict=True)
         }
         return functools.partial(self._function, **arrays)
+
+    def pieces(
+        self, spans: Sequence[Span], scalars: Sequence[Number], grid: Sequence[int]
+    ) -> list[Piece] | None:
+        """The steps of a launch; operand k is argument number k. None where LAPACK computes it."""
+        return self._pieces(spans, scalars, grid) if self._compiled(scalars) else None
+
+    def _compiled(self, scalars: Sequence[Number]) -> bool:
+        told = any(type(x) is Given for x in scalars)
+        return self.host is not None and not told and compiled.taken(self.tile.stem, self._sizes(scalars))
+
+    def _pieces(self, spans: Sequence[Span], scalars: Sequence[Number], grid: Sequence[int]) -> list[Piece]:
+        assert self.host is not None
+        buffers = self.tile.buffers
+        flag = any(value for name, value in self.tile.constants if name == "UPPER")
+        sizes = self._sizes(scalars)
+        return compiled.pieces(
+            self.host, self.tile.stem, buffers[0].dtype, int(scalars[0]), sizes, flag, len(buffers)
+        )
+
+    def _sizes(self, scalars: Sequence[Number]) -> dict[str, int]:
+        """Rows and columns of the first matrix, columns of the second operand, and of q."""
+        known: dict[str, Any] = {p.name: x for p, x in zip(self.tile.scalars, scalars, strict=True)}
+        first = self.tile.buffers[0].name
+        m, n = known[f"{first}_1"], known.get(f"{first}_2", 0)
+        return {"m": m, "n": n, "width": known.get("q_2", 0), "right": known.get("b_2", 0)}
 
     def placed(self, call: Call) -> Prepared | None:
         """A call's launch that is told where its operands lie; None where it is told numbers, too."""

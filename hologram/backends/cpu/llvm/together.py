@@ -44,7 +44,7 @@ def together_body(w: Writer, program: Program, variant: Variant) -> None:
     frame = open_frame(w, program, variant)
     pieces = cut(program.body.instructions, Threads.of(program, variant.short))
     kept = crossing(pieces)
-    again = anywhere(program, variant.order[-1])
+    again = anywhere(program)
     carried = max((len(i.results) for i in program.body.walk() if i.opcode in LOOPS), default=0)
     size = FEW_SIDE_BY_SIDE if carried > _MUCH else SIDE_BY_SIDE
     local = {a.name: w.alloca(memory_type(a.dtype), a.size * size) for a in program.local}

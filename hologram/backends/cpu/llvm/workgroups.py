@@ -25,25 +25,19 @@ from hologram.foundation.frozen import frozen
 
 O = Opcode
 _ANYWHERE = POSITIONS | {O.CONSTANT, O.SCALAR}
-_ALIKE = frozenset({O.CONSTANT, O.SCALAR, O.EXTENT, O.WORKGROUP})
 _PLACING = frozenset({O.ADD, O.SUB, O.MUL})
 
 
-def anywhere(program: Program, axis: int | None = None) -> dict[int, Instruction]:
-    """What is cheaper to compute again than to keep: positions, numbers, and places that are the same for all threads.
+def anywhere(program: Program) -> dict[int, Instruction]:
+    """What is cheaper to compute again than to keep: positions, numbers, and places made of them.
 
-    Vectors of threads then know that they are the same. `axis` is the one along which threads are neighbours, if they
-    are along one alone.
+    Vectors of threads then know which places are the same for all, and which are neighbours.
     """
     found: dict[int, Instruction] = {}
-    alike: set[int] = set()
     for i in program.body.walk():
-        placing = i.opcode in _PLACING and i.type == index and alike.issuperset(i.operands)
+        placing = i.opcode in _PLACING and i.type == index and found.keys() >= set(i.operands)
         if i.opcode in _ANYWHERE or placing:
             found[i.result] = i
-            across = i.opcode is O.COORDINATE and axis is not None and i.attribute != axis
-            if i.opcode in _ALIKE or placing or across:
-                alike.add(i.result)
     return found
 
 
