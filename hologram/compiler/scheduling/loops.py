@@ -42,10 +42,8 @@ WORKGROUP = 256  # threads that meet, where a program does not say
 _ADDITIONS, _ADDITIONS_EACH = 4096, 2
 _COPIED_BYTES = 64 << 20  # at most
 _TOGETHER = 64  # lanes in a run, from which on some of them go through a loop together
-_COUNTED, _FEW = (
-    ("map", "row", "columns", "short"),
-    4096,
-)  # forms, and elements of a grid, that code may be for alone
+_COUNTED = ("map", "row", "columns", "short")  # forms that may have code for a grid alone
+_FEW = 4096  # elements of such a grid
 _WRITTEN_OUT, _WRITTEN_NS = 8, 4.0  # elements of a row that are written out, at most, and what they cost
 _ACROSS = 8  # of such rows, that are worth vectors
 _SHORT = 16  # turns of a loop, from which on they are computed ahead
@@ -59,7 +57,9 @@ class Variant:
     form: str  # "map", "together", "scatter", "stream", "row", "columns", "short", "split" or "workgroup"
     order: tuple[int, ...]  # axes that are not reduced, the innermost loop last
     reduced: tuple[int, ...]  # reduced axes likewise
-    constants: tuple[tuple[str, int], ...] = ()  # index scalars that are 0 or 1: strides, mostly
+    constants: tuple[
+        tuple[str, int], ...
+    ] = ()  # index scalars that the code knows: strides of 0 and 1, mostly
     guarded: frozenset[Place] = frozenset()  # accesses that may miss their buffers
     split: int = -1  # form "split": the reduced axis that is cut into chunks
     keep: bool = False  # costly values of a row are kept from one sweep to the next
@@ -293,8 +293,9 @@ def schedule(
     if apart and written and row and order and grid[order[-1]] >= _ACROSS:
         size = _slice(lanes, row_ns, threads, 64)
         # Strides from row to row, which LLVM would otherwise have to guess.
-        steps = tuple((n, int(scalars[n])) for n in sorted(known.strides) if scalars[n] in range(row + 1))
-        variant = Variant("short", order, reduced, steps, guarded, early=early, row=tuple(grid[kept:]))
+        steps = tuple((n, int(scalars[n])) for n in sorted(known.strides) if 0 <= scalars[n] <= row)
+        sizes = tuple(map(int, grid[kept:]))
+        variant = Variant("short", order, reduced, steps, guarded, early=early, row=sizes)
         return Schedule(variant, (lanes,), (size,))
     if apart and crosswise(order, reduced, accesses, grid):
         tile = _tile(grid[order[-1]], lanes, row_ns, threads)
