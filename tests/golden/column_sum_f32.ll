@@ -37,149 +37,136 @@ latch24:
   %i27 = add nsw i64 %i26, 1
   br label %head22, !llvm.loop !3
 done25:
-  br label %head31
-head31:
-  %i35 = phi i64 [ 0, %done25 ], [ %i36, %latch33 ]
-  %v37 = icmp slt i64 %i35, %v8
-  br i1 %v37, label %body32, label %done34
-body32:
-  %v38 = add nsw i64 %i35, 256
-  %v39 = call i64 @llvm.smin.i64(i64 %v38, i64 %v8)
-  %v40 = sub nsw i64 %v39, %i35
-  %v41 = and i64 %v40, -4
-  %v42 = add nsw i64 %i35, %v41
-  br label %head43
-head43:
-  %i47 = phi i64 [ %i35, %body32 ], [ %i48, %latch45 ]
-  %v49 = icmp slt i64 %i47, %v42
-  br i1 %v49, label %body44, label %done46
-body44:
-  %v50 = add nsw i64 %i47, 1
-  %v51 = add nsw i64 %i47, 2
-  %v52 = add nsw i64 %i47, 3
-  br label %head53
-head53:
-  %i57 = phi i64 [ 0, %body44 ], [ %i58, %latch55 ]
-  %v59 = icmp slt i64 %i57, %v21
-  br i1 %v59, label %body54, label %done56
-body54:
-  %v60 = getelementptr inbounds float, ptr %a12, i64 %i57
-  %v61 = load float, ptr %v60, align 4, !llvm.access.group !0
-  %v62 = add nsw i64 %i17, %i57
-  %v63 = mul nsw i64 %i47, %v6
-  %v64 = add nsw i64 %v63, %v62
-  %v65 = getelementptr inbounds float, ptr %v2, i64 %v64
-  %v66 = load float, ptr %v65, align 4, !llvm.access.group !0
-  %v67 = fadd reassoc float %v61, %v66
-  %v68 = add nsw i64 %i17, %i57
-  %v69 = mul nsw i64 %v50, %v6
-  %v70 = add nsw i64 %v69, %v68
-  %v71 = getelementptr inbounds float, ptr %v2, i64 %v70
-  %v72 = load float, ptr %v71, align 4, !llvm.access.group !0
-  %v73 = fadd reassoc float %v67, %v72
-  %v74 = add nsw i64 %i17, %i57
-  %v75 = mul nsw i64 %v51, %v6
-  %v76 = add nsw i64 %v75, %v74
-  %v77 = getelementptr inbounds float, ptr %v2, i64 %v76
-  %v78 = load float, ptr %v77, align 4, !llvm.access.group !0
-  %v79 = fadd reassoc float %v73, %v78
-  %v80 = add nsw i64 %i17, %i57
-  %v81 = mul nsw i64 %v52, %v6
-  %v82 = add nsw i64 %v81, %v80
-  %v83 = getelementptr inbounds float, ptr %v2, i64 %v82
-  %v84 = load float, ptr %v83, align 4, !llvm.access.group !0
-  %v85 = fadd reassoc float %v79, %v84
-  %v86 = getelementptr inbounds float, ptr %a12, i64 %i57
-  store float %v85, ptr %v86, align 4, !llvm.access.group !0
-  br label %latch55
-latch55:
-  %i58 = add nsw i64 %i57, 1
-  br label %head53, !llvm.loop !4
-done56:
-  br label %latch45
-latch45:
-  %i48 = add nsw i64 %i47, 4
-  br label %head43, !llvm.loop !6
-done46:
-  br label %head87
-head87:
-  %i91 = phi i64 [ %v42, %done46 ], [ %i92, %latch89 ]
-  %v93 = icmp slt i64 %i91, %v39
-  br i1 %v93, label %body88, label %done90
-body88:
-  br label %head94
-head94:
-  %i98 = phi i64 [ 0, %body88 ], [ %i99, %latch96 ]
-  %v100 = icmp slt i64 %i98, %v21
-  br i1 %v100, label %body95, label %done97
-body95:
-  %v101 = getelementptr inbounds float, ptr %a12, i64 %i98
-  %v102 = load float, ptr %v101, align 4, !llvm.access.group !0
-  %v103 = add nsw i64 %i17, %i98
-  %v104 = mul nsw i64 %i91, %v6
-  %v105 = add nsw i64 %v104, %v103
-  %v106 = getelementptr inbounds float, ptr %v2, i64 %v105
-  %v107 = load float, ptr %v106, align 4, !llvm.access.group !0
-  %v108 = fadd reassoc float %v102, %v107
-  %v109 = getelementptr inbounds float, ptr %a12, i64 %i98
-  store float %v108, ptr %v109, align 4, !llvm.access.group !0
-  br label %latch96
-latch96:
-  %i99 = add nsw i64 %i98, 1
-  br label %head94, !llvm.loop !7
-done97:
-  br label %latch89
-latch89:
-  %i92 = add nsw i64 %i91, 1
-  br label %head87, !llvm.loop !8
-done90:
-  br label %head110
-head110:
-  %i114 = phi i64 [ 0, %done90 ], [ %i115, %latch112 ]
-  %v116 = icmp slt i64 %i114, %v21
-  br i1 %v116, label %body111, label %done113
-body111:
-  %v117 = getelementptr inbounds float, ptr %a12, i64 %i114
-  %v118 = load float, ptr %v117, align 4, !llvm.access.group !0
-  %v119 = fpext float %v118 to double
-  %v120 = getelementptr inbounds double, ptr %a11, i64 %i114
-  %v121 = load double, ptr %v120, align 8, !llvm.access.group !0
-  %v122 = fadd reassoc double %v121, %v119
-  %v123 = getelementptr inbounds double, ptr %a11, i64 %i114
-  store double %v122, ptr %v123, align 8, !llvm.access.group !0
-  %v124 = getelementptr inbounds float, ptr %a12, i64 %i114
-  store float 0x0000000000000000, ptr %v124, align 4, !llvm.access.group !0
-  br label %latch112
-latch112:
-  %i115 = add nsw i64 %i114, 1
-  br label %head110, !llvm.loop !9
-done113:
-  br label %latch33
-latch33:
-  %i36 = add nsw i64 %i35, 256
-  br label %head31, !llvm.loop !10
-done34:
-  br label %head125
-head125:
-  %i129 = phi i64 [ 0, %done34 ], [ %i130, %latch127 ]
-  %v131 = icmp slt i64 %i129, %v21
-  br i1 %v131, label %body126, label %done128
-body126:
-  %v132 = add nsw i64 %i17, %i129
-  %v133 = getelementptr inbounds double, ptr %a11, i64 %i129
-  %v134 = load double, ptr %v133, align 8, !llvm.access.group !0
-  %v135 = fptrunc double %v134 to float
-  %v136 = getelementptr inbounds float, ptr %v4, i64 %v132
-  store float %v135, ptr %v136, align 4, !llvm.access.group !0
-  br label %latch127
-latch127:
-  %i130 = add nsw i64 %i129, 1
-  br label %head125, !llvm.loop !11
-done128:
+  %v31 = sub nsw i64 %v8, 0
+  %v32 = and i64 %v31, -4
+  %v33 = add nsw i64 0, %v32
+  br label %head34
+head34:
+  %i38 = phi i64 [ 0, %done25 ], [ %i39, %latch36 ]
+  %v40 = icmp slt i64 %i38, %v33
+  br i1 %v40, label %body35, label %done37
+body35:
+  %v41 = add nsw i64 %i38, 1
+  %v42 = add nsw i64 %i38, 2
+  %v43 = add nsw i64 %i38, 3
+  br label %head44
+head44:
+  %i48 = phi i64 [ 0, %body35 ], [ %i49, %latch46 ]
+  %v50 = icmp slt i64 %i48, %v21
+  br i1 %v50, label %body45, label %done47
+body45:
+  %v51 = getelementptr inbounds float, ptr %a12, i64 %i48
+  %v52 = load float, ptr %v51, align 4, !llvm.access.group !0
+  %v53 = add nsw i64 %i17, %i48
+  %v54 = mul nsw i64 %i38, %v6
+  %v55 = add nsw i64 %v54, %v53
+  %v56 = getelementptr inbounds float, ptr %v2, i64 %v55
+  %v57 = load float, ptr %v56, align 4, !llvm.access.group !0
+  %v58 = fadd reassoc float %v52, %v57
+  %v59 = add nsw i64 %i17, %i48
+  %v60 = mul nsw i64 %v41, %v6
+  %v61 = add nsw i64 %v60, %v59
+  %v62 = getelementptr inbounds float, ptr %v2, i64 %v61
+  %v63 = load float, ptr %v62, align 4, !llvm.access.group !0
+  %v64 = fadd reassoc float %v58, %v63
+  %v65 = add nsw i64 %i17, %i48
+  %v66 = mul nsw i64 %v42, %v6
+  %v67 = add nsw i64 %v66, %v65
+  %v68 = getelementptr inbounds float, ptr %v2, i64 %v67
+  %v69 = load float, ptr %v68, align 4, !llvm.access.group !0
+  %v70 = fadd reassoc float %v64, %v69
+  %v71 = add nsw i64 %i17, %i48
+  %v72 = mul nsw i64 %v43, %v6
+  %v73 = add nsw i64 %v72, %v71
+  %v74 = getelementptr inbounds float, ptr %v2, i64 %v73
+  %v75 = load float, ptr %v74, align 4, !llvm.access.group !0
+  %v76 = fadd reassoc float %v70, %v75
+  %v77 = getelementptr inbounds float, ptr %a12, i64 %i48
+  store float %v76, ptr %v77, align 4, !llvm.access.group !0
+  br label %latch46
+latch46:
+  %i49 = add nsw i64 %i48, 1
+  br label %head44, !llvm.loop !4
+done47:
+  br label %latch36
+latch36:
+  %i39 = add nsw i64 %i38, 4
+  br label %head34, !llvm.loop !6
+done37:
+  br label %head78
+head78:
+  %i82 = phi i64 [ %v33, %done37 ], [ %i83, %latch80 ]
+  %v84 = icmp slt i64 %i82, %v8
+  br i1 %v84, label %body79, label %done81
+body79:
+  br label %head85
+head85:
+  %i89 = phi i64 [ 0, %body79 ], [ %i90, %latch87 ]
+  %v91 = icmp slt i64 %i89, %v21
+  br i1 %v91, label %body86, label %done88
+body86:
+  %v92 = getelementptr inbounds float, ptr %a12, i64 %i89
+  %v93 = load float, ptr %v92, align 4, !llvm.access.group !0
+  %v94 = add nsw i64 %i17, %i89
+  %v95 = mul nsw i64 %i82, %v6
+  %v96 = add nsw i64 %v95, %v94
+  %v97 = getelementptr inbounds float, ptr %v2, i64 %v96
+  %v98 = load float, ptr %v97, align 4, !llvm.access.group !0
+  %v99 = fadd reassoc float %v93, %v98
+  %v100 = getelementptr inbounds float, ptr %a12, i64 %i89
+  store float %v99, ptr %v100, align 4, !llvm.access.group !0
+  br label %latch87
+latch87:
+  %i90 = add nsw i64 %i89, 1
+  br label %head85, !llvm.loop !7
+done88:
+  br label %latch80
+latch80:
+  %i83 = add nsw i64 %i82, 1
+  br label %head78, !llvm.loop !8
+done81:
+  br label %head101
+head101:
+  %i105 = phi i64 [ 0, %done81 ], [ %i106, %latch103 ]
+  %v107 = icmp slt i64 %i105, %v21
+  br i1 %v107, label %body102, label %done104
+body102:
+  %v108 = getelementptr inbounds float, ptr %a12, i64 %i105
+  %v109 = load float, ptr %v108, align 4, !llvm.access.group !0
+  %v110 = fpext float %v109 to double
+  %v111 = getelementptr inbounds double, ptr %a11, i64 %i105
+  %v112 = load double, ptr %v111, align 8, !llvm.access.group !0
+  %v113 = fadd reassoc double %v112, %v110
+  %v114 = getelementptr inbounds double, ptr %a11, i64 %i105
+  store double %v113, ptr %v114, align 8, !llvm.access.group !0
+  %v115 = getelementptr inbounds float, ptr %a12, i64 %i105
+  store float 0x0000000000000000, ptr %v115, align 4, !llvm.access.group !0
+  br label %latch103
+latch103:
+  %i106 = add nsw i64 %i105, 1
+  br label %head101, !llvm.loop !9
+done104:
+  br label %head116
+head116:
+  %i120 = phi i64 [ 0, %done104 ], [ %i121, %latch118 ]
+  %v122 = icmp slt i64 %i120, %v21
+  br i1 %v122, label %body117, label %done119
+body117:
+  %v123 = add nsw i64 %i17, %i120
+  %v124 = getelementptr inbounds double, ptr %a11, i64 %i120
+  %v125 = load double, ptr %v124, align 8, !llvm.access.group !0
+  %v126 = fptrunc double %v125 to float
+  %v127 = getelementptr inbounds float, ptr %v4, i64 %v123
+  store float %v126, ptr %v127, align 4, !llvm.access.group !0
+  br label %latch118
+latch118:
+  %i121 = add nsw i64 %i120, 1
+  br label %head116, !llvm.loop !10
+done119:
   br label %latch15
 latch15:
   %i18 = add nsw i64 %i17, %v10
-  br label %head13, !llvm.loop !12
+  br label %head13, !llvm.loop !11
 done16:
   ret void
 }
@@ -194,6 +181,5 @@ done16:
 !7 = distinct !{!7, !1, !2}
 !8 = distinct !{!8, !5}
 !9 = distinct !{!9, !1, !2}
-!10 = distinct !{!10, !5}
-!11 = distinct !{!11, !1, !2}
-!12 = distinct !{!12, !5}
+!10 = distinct !{!10, !1, !2}
+!11 = distinct !{!11, !5}

@@ -89,9 +89,8 @@ def within(piece: Piece, shape: Sequence[int], seen: Seen) -> tuple[Seen | None,
     return found if found[0] is not None or not found[1] else _within(_merged(piece, shape), piece, seen)
 
 
-Axes = Sequence[
-    tuple[int, int, int, int]
-]  # of a result, and of a piece: its size, where the piece begins, its size, its stride
+# Of each axis of a result and of a piece of it: the result's size, where the piece begins, its size and its stride.
+Axes = Sequence[tuple[int, int, int, int]]
 
 
 def _within(axes: Axes, piece: Piece, seen: Seen) -> tuple[Seen | None, bool]:

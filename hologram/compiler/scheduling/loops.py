@@ -34,16 +34,16 @@ _UNVECTORED = 8  # times as much, where there is no vector of elements
 _SHARE_NS = 6_000  # launches estimated shorter stay on the calling thread
 _STREAM_BYTES = 16 << 20  # a result as large as this is not in a cache when it is read next
 _SLICE_NS = 3_000  # and no slice is made shorter
+# Elements of a row that are folded in its own precision before they join the total, along it and across.
+BLOCK, COLUMN_BLOCK = 2048, 256
 COLUMN_TILE = 1024  # outputs that are accumulated side by side, at most
 WORKGROUP = 256  # threads that meet, where a program does not say
 # From which on copies of a buffer are better than atomics: so many additions, and as many to an element of each copy.
 _ADDITIONS, _ADDITIONS_EACH = 4096, 2
 _COPIED_BYTES = 64 << 20  # at most
 _TOGETHER = 64  # lanes in a run, from which on some of them go through a loop together
-_COUNTED, _FEW = (
-    ("map", "row", "columns", "short"),
-    4096,
-)  # forms, and elements of a grid, that code may be for alone
+_COUNTED = ("map", "row", "columns", "short")  # forms that may have code for a grid alone
+_FEW = 4096  # elements of such a grid
 _WRITTEN_OUT, _WRITTEN_NS = 8, 4.0  # elements of a row that are written out, at most, and what they cost
 _ACROSS = 8  # of such rows, that are worth vectors
 _SHORT = 16  # turns of a loop, from which on they are computed ahead
@@ -57,10 +57,13 @@ class Variant:
     form: str  # "map", "together", "scatter", "stream", "row", "columns", "short", "split" or "workgroup"
     order: tuple[int, ...]  # axes that are not reduced, the innermost loop last
     reduced: tuple[int, ...]  # reduced axes likewise
-    constants: tuple[tuple[str, int], ...] = ()  # index scalars that are 0 or 1: strides, mostly
+    constants: tuple[
+        tuple[str, int], ...
+    ] = ()  # index scalars that the code knows: strides of 0 and 1, mostly
     guarded: frozenset[Place] = frozenset()  # accesses that may miss their buffers
     split: int = -1  # form "split": the reduced axis that is cut into chunks
     keep: bool = False  # costly values of a row are kept from one sweep to the next
+    once: bool = False  # forms "row" and "columns": the innermost axis of a row is one block
     early: bool = False  # elements of rows are stored in the sweep that has them
     whole: bool = False  # form "workgroup": each has all of its threads
     copied: str = ""  # form "scatter": the buffer of which each part of the lanes has a copy
@@ -290,13 +293,15 @@ def schedule(
     if apart and written and row and order and grid[order[-1]] >= _ACROSS:
         size = _slice(lanes, row_ns, threads, 64)
         # Strides from row to row, which LLVM would otherwise have to guess.
-        steps = tuple((n, int(scalars[n])) for n in sorted(known.strides) if scalars[n] in range(row + 1))
-        variant = Variant("short", order, reduced, steps, guarded, early=early, row=tuple(grid[kept:]))
+        steps = tuple((n, int(scalars[n])) for n in sorted(known.strides) if 0 <= scalars[n] <= row)
+        sizes = tuple(map(int, grid[kept:]))
+        variant = Variant("short", order, reduced, steps, guarded, early=early, row=sizes)
         return Schedule(variant, (lanes,), (size,))
     if apart and crosswise(order, reduced, accesses, grid):
         tile = _tile(grid[order[-1]], lanes, row_ns, threads)
         size = _slice(lanes, row_ns, threads, tile)
-        variant = Variant("columns", order, reduced, constants, guarded, early=early)
+        once = grid[reduced[-1]] <= COLUMN_BLOCK
+        variant = Variant("columns", order, reduced, constants, guarded, early=early, once=once)
         return Schedule(variant, (lanes,), (size,), tile)
     pieces = _pieces(lanes * row_ns, threads)
     if apart and known.splits and pieces > 1 and lanes < 2 * threads and row >= 4096:
@@ -309,7 +314,8 @@ def schedule(
         return Schedule(variant, totals, slices, chunks, units * known.folds)
     size = _slice(lanes, row_ns, threads, 1)
     keep = len(reduced) == 1 and row <= ELEMENTS and known.folds > 0
-    variant = Variant("row", order, reduced, constants, guarded, keep=keep, early=early)
+    once = grid[reduced[-1]] <= BLOCK
+    variant = Variant("row", order, reduced, constants, guarded, keep=keep, early=early, once=once)
     return Schedule(variant, (lanes,), (size,))
 
 

@@ -150,13 +150,10 @@ class Recorder(Launching):
 
     def _whole(self, tensor: Traced) -> Read:
         """A value that holds a tensor's elements and no others, contiguous."""
-        layout, given, held = (
-            Layout.contiguous(tensor.dtype, tensor.shape),
-            tensor.layout,
-            tensor.buffer.layout,
-        )
-        whole = given.is_contiguous and held.is_contiguous and given.size == held.size
-        if not whole or given.offset or held.offset:
+        layout = Layout.contiguous(tensor.dtype, tensor.shape)
+        given, held = tensor.layout, tensor.buffer.layout
+        alike = (given.dtype, given.size, given.offset, held.offset) == (held.dtype, held.size, 0, 0)
+        if not (alike and given.is_contiguous and held.is_contiguous):
             (tensor,) = self._record(cast, [tensor], {"dtype": tensor.dtype.name}, (layout,))
         return Read(self._value(tensor), layout)
 

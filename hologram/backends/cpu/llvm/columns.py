@@ -16,10 +16,9 @@ from hologram.backends.cpu.llvm.lane import Frame, Lane
 from hologram.backends.cpu.llvm.loops import GROUP, positions, runs
 from hologram.backends.cpu.llvm.writer import Writer
 from hologram.compiler.analysis.phases import Phase
-from hologram.compiler.scheduling.loops import COLUMN_TILE, Variant
+from hologram.compiler.scheduling.loops import COLUMN_BLOCK, COLUMN_TILE, Variant
 from hologram.foundation.frozen import frozen
 
-BLOCK = 256  # elements of a row folded in its own precision before they join the total
 Cell = Callable[[str], None]
 
 
@@ -119,7 +118,7 @@ class _Tile:
         for a, part in zip(sums, parts, strict=True):
             a.put(w, a.parts, j, part)
 
-    def sweep(self, k: int, reduced: Sequence[int]) -> None:
+    def sweep(self, k: int, reduced: Sequence[int], one_block: bool) -> None:
         """Phase k of all rows."""
         phase, sums = self.phases[k], self.arrays[k]
         if not phase.sweep and not sums:
@@ -134,9 +133,8 @@ class _Tile:
         def element(places: list[dict[int, str]]) -> None:
             self.over(functools.partial(self.fold, k, places))
 
-        _visit(
-            self.w, reduced, self.frame.extents, element, flush, 4 if sums and len(phase.sweep) <= 8 else 1
-        )
+        together = 4 if sums and len(phase.sweep) <= 8 else 1
+        _visit(self.w, reduced, self.frame.extents, element, flush, together, one_block)
 
 
 def column_body(
@@ -156,7 +154,7 @@ def column_body(
             count = w.intrinsic("llvm.smin.i64", "i64", ("i64", rest), ("i64", size))
             tile = _Tile(frame, phases, arrays, variant.order[-1], outer, begin, count)
             for k in range(len(phases)):
-                tile.sweep(k, variant.reduced)
+                tile.sweep(k, variant.reduced, variant.once)
             if tail:
                 tile.over(lambda j: tile.lane(j, len(phases) - 1, {}).instructions(tail))
             return []
@@ -173,6 +171,7 @@ def _visit(
     element: Callable[[list[dict[int, str]]], None],
     flush: Callable[[], None],
     together: int,
+    one_block: bool,
 ) -> None:
     """Every element of a row, `together` at a time, with a flush after each block along the last axis."""
 
@@ -187,8 +186,10 @@ def _visit(
             return []
 
         def block(begin: str, _: list[str]) -> list[str]:
-            after = w(f"add nsw i64 {begin}, {BLOCK}")
-            end = w.intrinsic("llvm.smin.i64", "i64", ("i64", after), ("i64", extents[axes[k]]))
+            end = extents[axes[k]]
+            if not one_block:
+                after = w(f"add nsw i64 {begin}, {COLUMN_BLOCK}")
+                end = w.intrinsic("llvm.smin.i64", "i64", ("i64", after), ("i64", end))
             if together > 1:
                 size = w(f"sub nsw i64 {end}, {begin}")
                 middle = w(f"add nsw i64 {begin}, {w(f'and i64 {size}, -{together}')}")
@@ -200,7 +201,9 @@ def _visit(
 
         if k + 1 < len(axes):
             w.loop("0", extents[axes[k]], "1", [], plain)
+        elif one_block:
+            block("0", [])
         else:
-            w.loop("0", extents[axes[k]], str(BLOCK), [], block)
+            w.loop("0", extents[axes[k]], str(COLUMN_BLOCK), [], block)
 
     nest(0, {})

@@ -167,15 +167,17 @@ class Lane(Body):
 
     def _masked(self, i: Instruction, condition: str, position: str) -> str:
         """The element there if a condition holds, else 0: a branch, of which LLVM makes a masked load of a vector."""
-        w, d = self.w, i.type
-        t, before = memory_type(d), w.block
+        w, d, before = self.w, i.type, self.w.block
+        t = memory_type(d)
+        raw = "i16" if t == "half" else t  # of which there are masked loads
         inside, done = w.label("inside"), w.label("done")
         w.branch(condition, inside, done)
         w.place(inside)
-        found = w(f"load {t}, {self._at(str(i.attribute), d, position)}{self.group}")
+        found = w(f"load {raw}, {self._at(str(i.attribute), d, position)}{self.group}")
         w.jump(done)
         w.place(done)
-        return from_memory(w, w(f"phi {t} [ {found}, %{inside} ], [ zeroinitializer, %{before} ]"), d)
+        value = w(f"phi {raw} [ {found}, %{inside} ], [ zeroinitializer, %{before} ]")
+        return from_memory(w, value if raw == t else w(f"bitcast {raw} {value} to {t}"), d)
 
     def store(self, i: Instruction, position: str, value: str) -> None:
         d = self.types[i.operands[1]]

@@ -16,11 +16,10 @@ from hologram.compiler.analysis.latency import rounds
 from hologram.compiler.analysis.phases import Phase
 from hologram.compiler.analysis.reuse import ELEMENTS, Sweep, kept, recomputed
 from hologram.compiler.scheduling.interior import Margins, inside
-from hologram.compiler.scheduling.loops import Variant
+from hologram.compiler.scheduling.loops import BLOCK, Variant
 
 O = Opcode
 GROUP = ", !llvm.access.group !0"
-BLOCK = 2048  # elements folded in the row's own precision before their sum joins the total
 
 
 def positions(frame: Frame, coordinates: Mapping[int, str]) -> Position:
@@ -201,12 +200,13 @@ Ranges = Mapping[int, tuple[str, str]]
 
 def sweep(
     w: Writer, axes: Sequence[int], ranges: Ranges, folds: Sequence[Fold],
-    element: Callable[[dict[int, str]], list[str]], side_by_side: int = 1,
+    element: Callable[[dict[int, str]], list[str]], side_by_side: int = 1, one_block: bool = False,
 ) -> list[str]:  # fmt: skip
     """Visits the row and folds what `element` returns; gives the totals.
 
     The innermost axis is cut into blocks: within one, floats fold in their own precision with as many accumulators as
-    LLVM likes; block sums add up in f64. So the error stays that of a block, however long the row.
+    LLVM likes; block sums add up in f64. So the error stays that of a block, however long the row. `one_block`: the
+    innermost axis is not longer than that.
     """
 
     def nest(k: int, coordinates: dict[int, str], totals: list[str]) -> list[str]:
@@ -222,15 +222,18 @@ def sweep(
             return [f.step(w, p, v) for f, p, v in zip(folds, parts, values, strict=True)]
 
         def block(begin: str, now: list[str]) -> list[str]:
-            end = w.intrinsic(
-                "llvm.smin.i64", "i64", ("i64", w(f"add nsw i64 {begin}, {BLOCK}")), ("i64", stop)
-            )
+            end = stop
+            if not one_block:
+                after = w(f"add nsw i64 {begin}, {BLOCK}")
+                end = w.intrinsic("llvm.smin.i64", "i64", ("i64", after), ("i64", stop))
             first = [(f.part_type, f.identity) for f in folds]
             parts = w.loop(begin, end, "1", first, inner, lanes=True, rounds=side_by_side)
             return [f.join(w, t, f.widen(w, p)) for f, t, p in zip(folds, now, parts, strict=True)]
 
         if not folds:
             return w.loop(start, stop, "1", [], inner, lanes=True, rounds=side_by_side)
+        if one_block:
+            return block(start, totals)
         return w.loop(start, stop, str(BLOCK), typed, block)
 
     return nest(0, {}, [f.total_identity for f in folds])
@@ -271,7 +274,7 @@ def row_body(
 
             if phase.sweep or folds:
                 side_by_side = rounds(kept_sweep.instructions)
-                totals = sweep(w, variant.reduced, ranges, folds, element, side_by_side)
+                totals = sweep(w, variant.reduced, ranges, folds, element, side_by_side, variant.once)
                 uniform.values |= {
                     f.instruction.result: f.result(w, t) for f, t in zip(folds, totals, strict=True)
                 }
