@@ -65,11 +65,12 @@ class FactorKernel(Kernel):
         )
 
     def _sizes(self, scalars: Sequence[Number]) -> dict[str, int]:
-        """Rows and columns of the first matrix, columns of the second operand, and of q."""
+        """Rows and columns of the first matrix, columns of the second operand and of q or u, and rows of v."""
         known: dict[str, Any] = {p.name: x for p, x in zip(self.tile.scalars, scalars, strict=True)}
         first = self.tile.buffers[0].name
         m, n = known[f"{first}_1"], known.get(f"{first}_2", 0)
-        return {"m": m, "n": n, "width": known.get("q_2", 0), "right": known.get("b_2", 0)}
+        width = known.get("q_2", known.get("u_2", 0))
+        return {"m": m, "n": n, "width": width, "right": known.get("b_2", 0), "height": known.get("vh_1", 0)}
 
     def placed(self, call: Call) -> Prepared | None:
         """A call's launch that is told where its operands lie; None where it is told numbers, too."""
