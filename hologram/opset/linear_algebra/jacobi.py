@@ -77,7 +77,7 @@ def rotated(steps: Steps, x: Place, count: int, products: bool, of: Sweep | None
     return vectors
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=32)
 def _rotations(dtype: DType, threads: int, products: bool, blocks: bool) -> Program:
     b = Builder(f"atlas_jacobi_{dtype}", rank=1, workgroup=threads)
     x, v = (b.buffer(name, dtype, Access.READ_WRITE) for name in ("x", "v"))
@@ -172,9 +172,8 @@ def _rotations(dtype: DType, threads: int, products: bool, blocks: bool) -> Prog
                 over = applied(b.load(x, at(i, first)), b.load(x, at(i, second)), q, right)
                 under = applied(b.load(x, at(j, first)), b.load(x, at(j, second)), q, right)
                 columns = [applied(f, s, p, left) for f, s in zip(over, under, strict=True)]
-                own = (p == q) & (
-                    i != j
-                )  # what the rotation is to make 0; roundings would keep it busy for ever
+                # What the rotation is to make 0 is 0: roundings there would matter for ever.
+                own = (p == q) & (i != j)
                 for row, values in zip((i, j), zip(*columns, strict=True), strict=True):
                     for column, value in zip((first, second), values, strict=True):
                         b.store(x, at(row, column), select(own & (row != column), 0.0, value))

@@ -34,9 +34,9 @@ WAYS: Mapping[str, Way] = {
     "cholesky": Way(triangles.cholesky, 128, 1.0),
     "solve": Way(lambda _: triangles.solve, 128, 3.0),
     "qr": Way(lambda _: orthogonal.qr, 192, 3.0, lists=True),
-    "eigh": Way(eigen.eigh, 192, 20.0, lists=True),
-    "eigvalsh": Way(eigen.eigvalsh, 192, 20.0, lists=True),
-    "svd": Way(singular.svd, 160, 40.0, lists=True),
+    "eigh": Way(eigen.eigh, 160, 20.0, lists=True),
+    "eigvalsh": Way(eigen.eigvalsh, 160, 20.0, lists=True),
+    "svd": Way(singular.svd, 128, 40.0, lists=True),
 }
 
 

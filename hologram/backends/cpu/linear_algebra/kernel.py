@@ -59,10 +59,9 @@ class FactorKernel(Kernel):
         assert self.host is not None
         buffers = self.tile.buffers
         flag = any(value for name, value in self.tile.constants if name == "UPPER")
+        count: Any = scalars[0]  # which a trace of sizes remembers
         sizes = self._sizes(scalars)
-        return compiled.pieces(
-            self.host, self.tile.stem, buffers[0].dtype, int(scalars[0]), sizes, flag, len(buffers)
-        )
+        return compiled.pieces(self.host, self.tile.stem, buffers[0].dtype, count, sizes, flag, len(buffers))
 
     def _sizes(self, scalars: Sequence[Number]) -> dict[str, int]:
         """Rows and columns of the first matrix, columns of the second operand and of q or u, and rows of v."""
