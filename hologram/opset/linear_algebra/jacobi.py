@@ -206,7 +206,7 @@ def _rotations(dtype: DType, threads: int, products: bool, blocks: bool) -> Prog
             if not products:
                 b.shared_store(peak, zero, *b.loop(0, n, larger, first=(b.constant(0.0, dtype.part),)))
             if flags is not None:
-                b.if_((k == 0) & (any_ != 0), lambda: b.store(flags, flag + 1, 1), nothing)
+                b.if_((k == 0) & (any_ != 0), lambda to=flags: b.store(to, flag + 1, 1), nothing)
             b.shared_store(done, zero, select((any_ == 0) & (way == first_way), 1, b.shared_load(done, zero)))
 
         b.if_(thread == 0, tell, nothing)
