@@ -69,13 +69,25 @@ def kind_of(stem: str, dtype: DType, most: int, vector_bits: int, flag: bool) ->
     return Kind(stem, dtype, min(lanes, FEW) if most <= FEW else lanes, flag)
 
 
+def source(host: Host, stem: str, dtype: DType, sizes: Mapping[str, int], flag: bool) -> str:
+    """The LLVM IR of a launch."""
+    sizes, flag = _upright(stem, sizes, flag)
+    return text(kind_of(stem, dtype, max(sizes["m"], sizes["n"]), host.engine().vector_bits, flag))
+
+
+def _upright(stem: str, sizes: Mapping[str, int], flag: bool) -> tuple[Mapping[str, int], bool]:
+    """Sizes of the adjoint, where singular values are taken from that."""
+    if stem != "svd" or sizes["m"] >= sizes["n"]:
+        return sizes, flag
+    return {**sizes, "m": sizes["n"], "n": sizes["m"], "width": sizes["height"]}, True
+
+
 def pieces(
     host: Host, stem: str, dtype: DType, count: int, sizes: Mapping[str, int], flag: bool, buffers: int
 ) -> list[Piece]:
     """A unit for each of so many matrices."""
     engine, way = host.engine(), WAYS[stem]
-    if stem == "svd" and sizes["m"] < sizes["n"]:
-        flag, sizes = True, {**sizes, "m": sizes["n"], "n": sizes["m"], "width": sizes["height"]}
+    sizes, flag = _upright(stem, sizes, flag)
     most = max(sizes["m"], sizes["n"])
     kind = kind_of(stem, dtype, most, engine.vector_bits, flag)
     lanes = kind.lanes

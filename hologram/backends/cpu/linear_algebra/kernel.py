@@ -57,11 +57,15 @@ class FactorKernel(Kernel):
 
     def _pieces(self, spans: Sequence[Span], scalars: Sequence[Number], grid: Sequence[int]) -> list[Piece]:
         assert self.host is not None
-        buffers = self.tile.buffers
-        flag = any(value for name, value in self.tile.constants if name == "UPPER")
+        buffers, sizes = self.tile.buffers, self._sizes(scalars)
         count: Any = scalars[0]  # which a trace of sizes remembers
-        sizes = self._sizes(scalars)
-        return compiled.pieces(self.host, self.tile.stem, buffers[0].dtype, count, sizes, flag, len(buffers))
+        return compiled.pieces(
+            self.host, self.tile.stem, buffers[0].dtype, count, sizes, self._upper, len(buffers)
+        )
+
+    @property
+    def _upper(self) -> bool:
+        return bool(dict(self.tile.constants).get("UPPER"))
 
     def _sizes(self, scalars: Sequence[Number]) -> dict[str, int]:
         """Rows and columns of the first matrix, columns of the second operand and of q or u, and rows of v."""
@@ -114,5 +118,11 @@ class FactorKernel(Kernel):
         flags = {name.lower(): value for name, value in self.tile.constants}
         return functools.partial(lapack.FUNCTIONS[self.tile.stem], **flags)
 
+    def schedule(self, spans: Sequence[Span], scalars: Sequence[Number], grid: Sequence[int]) -> str:
+        return "compiled code" if self._compiled(scalars) else "LAPACK"
+
     def source(self, grid: Sequence[int], scalars: Sequence[Number] = ()) -> str:
+        if self.host is not None and scalars and self._compiled(scalars):
+            dtype = self.tile.buffers[0].dtype
+            return compiled.source(self.host, self.tile.stem, dtype, self._sizes(scalars), self._upper)
         return inspect.getsource(lapack.FUNCTIONS[self.tile.stem])
