@@ -216,7 +216,8 @@ class ProgramKernel(Kernel):
                 measured(self.program, guarded), guarded.scalars[len(self.program.scalars) :], strict=True
             )
         }
-        inside = interior(guarded, replace(lanes, program=guarded, scalars={**lanes.scalars, **lengths}))
+        known = replace(lanes, program=guarded, scalars={**lanes.scalars, **lengths})
+        inside = interior(guarded, known, plan.variant.order[-1])
         strips = 0 if inside else plan.variant.strips  # either cuts runs into pieces
         return replace(plan, variant=replace(plan.variant, inside=inside, strips=strips))
 

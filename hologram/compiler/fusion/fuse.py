@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable
 
 from hologram.compiler.fusion.boxes import Seen, Within, layout_of, needed, over, through
-from hologram.compiler.fusion.cost import instructions, is_short, weight
+from hologram.compiler.fusion.cost import A_PIECE, instructions, is_short, weight
 from hologram.compiler.fusion.graph import Graph, Node
 from hologram.compiler.fusion.groups import (
     Group,
@@ -31,6 +31,10 @@ from hologram.opset.forms.row import Row
 
 CHEAP = 4  # instructions that are rather computed twice than kept in memory
 MOST_COPIES = 2  # kernels that compute a cheap value anew
+MOST_BOXES = (
+    4  # of one kernel that a value is computed for: chains of padding and updates see it in more and more
+)
+FEW_ELEMENTS = 1 << 15  # of such boxes together; of more than that one box
 LAUNCH = 250_000  # instructions that cost no more than a further launch and the memory between the two
 MOST_OPERATIONS = 128  # of one kernel: compilers take more than twice as long for twice as many
 MOST_INSTRUCTIONS = (
@@ -64,7 +68,7 @@ class Fusion:
         simple = all(n.size for n in node.layouts) and all(r.layout.size for r in node.reads)
         if node.updating:
             self.update(node)
-        elif simple and (node.operation.pointwise or node.pieces or (node.placed and is_short(node))):
+        elif simple and (node.operation.pointwise or joins(node) or (node.placed and is_short(node))):
             self.pointwise(node, users)
         elif simple and isinstance(node.operation, Row) and len(node.results) == 1:
             self.row(node, users)
@@ -84,6 +88,7 @@ class Fusion:
             fits = group.anchor is None and value not in group.reads
             whole = next((at for at in group.needs.get(value, ()) if covers(at, size, group)), None)
             fits = fits and not self.full(group, node) and self.can_store(group, value, users)
+            fits = fits and whole is not None and not self.anew(node, [group])
             if isinstance(whole, Layout) and fits and self.composed(group, node) is not None:
                 self.inline(group, node)
                 self.store(group, value, whole)
@@ -112,7 +117,15 @@ class Fusion:
             full = self.full(group, node)
             if full:
                 return f"{name}: {full}"
-        size = node.layouts[0].size
+        return self.anew(node, users)
+
+    def anew(self, node: Node, users: list[Group]) -> str:
+        """Why a value would be computed too often if these kernels compute it; empty if it would not."""
+        (value,) = node.results
+        name, size = node.operation.name, node.layouts[0].size
+        boxes = max(sum(isinstance(at, Within) for at in g.needs[value]) for g in users)
+        if boxes > (MOST_BOXES if boxes * size <= FEW_ELEMENTS else 1):
+            return f"{name}: it would be computed for {boxes} boxes"
         times = sum(self.evaluations(g, node, at) for g in users for at in g.needs[value])
         if value in self.of_coordinates and weight(node) <= CHEAP:
             return ""
@@ -345,6 +358,18 @@ class Fusion:
                 seen.add(id(now))
                 queue += [self.homes[v] for v in now.sources if v in self.homes]
         return False
+
+
+def joins(node: Node) -> bool:
+    """Whether kernels that need a value made of pieces rather choose among these than read it from memory.
+
+    Not where little of much is overwritten: that can be written in place.
+    """
+    if node.pieces is None or node.pieces.rest:
+        return node.pieces is not None
+    written = sum(piece.layout.size for piece in node.pieces.pieces[1:])
+    left = node.layouts[0].size - written
+    return left <= written or left * A_PIECE <= LAUNCH
 
 
 def sweeps(nodes: Iterable[Node]) -> int:

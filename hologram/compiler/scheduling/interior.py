@@ -22,7 +22,9 @@ from hologram.foundation.frozen import frozen
 O = Opcode
 _ASKS = COMPARISONS | {O.DIV, O.REM, O.MIN, O.MAX}
 WIDTHS = (1, 2, 3, 4, 8)  # of the border, that are tried
-_LEAST = 16  # times as long as its border an axis must be
+# Times as long as its border an axis must be: along vectors, and across them, where whole vectors are border, whose lanes
+# come one after the other.
+_LEAST, _LEAST_ACROSS = 16, 128
 
 Margins = tuple[tuple[int, int], ...]  # of each axis: lanes before the inside, and behind it
 
@@ -38,8 +40,8 @@ class Interior:
     decided: tuple[tuple[int, int], ...]
 
 
-def interior(program: Program, lanes: Lanes) -> Interior | None:
-    """The largest inside where most is decided; None where no border makes a difference."""
+def interior(program: Program, lanes: Lanes, along: int) -> Interior | None:
+    """The largest inside where most is decided; None where no border makes a difference. Vectors lie along one axis."""
     everything = tuple(program.body.walk())
     asked = [i for i in everything if i.opcode in _ASKS and not i.blocks]
     if not asked:
@@ -52,7 +54,11 @@ def interior(program: Program, lanes: Lanes) -> Interior | None:
 
     none = [(0, 0)] * len(lanes.extents)
     before = open_questions(none)
-    long = {w: [(w, w) if n >= 2 * w * _LEAST else (0, 0) for n in lanes.extents] for w in WIDTHS}
+    least = [_LEAST if axis == along else _LEAST_ACROSS for axis in range(len(lanes.extents))]
+    long = {
+        w: [(w, w) if n >= 2 * w * times else (0, 0) for n, times in zip(lanes.extents, least, strict=True)]
+        for w in WIDTHS
+    }
     left = {w: open_questions(margins) for w, margins in long.items()} if before else {}
     width = min(left, key=lambda w: (left[w], w), default=0)
     if not width or left[width] == before:

@@ -158,15 +158,15 @@ def test_what_is_asked_at_the_border_is_asked_there_alone(
 
 def test_the_inside_is_as_large_as_it_can_be() -> None:
     program = around.program(2)
-    sizes = {"x_size0": 200, "x_size1": 300, "out_size1": 300, "reach": 1}
-    lanes = Lanes.of(program, [sizes[s.name] for s in program.scalars], (200, 300), I64)
-    found = interior(program, lanes)
+    sizes = {"x_size0": 600, "x_size1": 300, "out_size1": 300, "reach": 1}
+    lanes = Lanes.of(program, [sizes[s.name] for s in program.scalars], (600, 300), I64)
+    found = interior(program, lanes, 1)
     assert found is not None
     assert found.margins == ((1, 1), (1, 2)) or found.margins == ((2, 2), (2, 2))
     within = inside(program, found.decided)
     assert Opcode.REM in program.opcodes
     assert Opcode.REM not in within.opcodes
-    assert interior(within, Lanes.of(within, lanes.scalars.values(), (200, 300), I64)) is None  # type: ignore[arg-type]
+    assert interior(within, Lanes.of(within, lanes.scalars.values(), (600, 300), I64), 1) is None  # type: ignore[arg-type]
 
 
 @hg.kernel
