@@ -198,6 +198,10 @@ class Builder:
     def shared_load(self, array: SharedArray, position: Value) -> Value:
         return self.emit(Opcode.SHARED_LOAD, array.dtype, position, attribute=array.name)
 
+    def shared_agreed(self, array: SharedArray, position: Value) -> Value:
+        """What all lanes of a workgroup read alike, so that they may meet in what depends on it."""
+        return self.emit(Opcode.SHARED_AGREED, array.dtype, position, attribute=array.name)
+
     def shared_store(self, array: SharedArray, position: Value, value: Value | Number) -> None:
         self._append(Opcode.SHARED_STORE, (), (position, self.value(value, array.dtype)), array.name)
 

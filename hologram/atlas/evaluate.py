@@ -27,7 +27,7 @@ Mask = Array | None  # the lanes that take part; None: all
 Watch = Callable[[Instruction, Arrays, Arrays, Mask], Arrays]
 
 CHUNK = 2**20  # lanes evaluated at a time where lanes do not meet
-_MEETING = ATOMICS | {Opcode.SHARED_LOAD, Opcode.SHARED_STORE} | MEETINGS
+_MEETING = ATOMICS | {Opcode.SHARED_LOAD, Opcode.SHARED_AGREED, Opcode.SHARED_STORE} | MEETINGS
 
 
 def evaluate(
@@ -383,6 +383,7 @@ _STEPS: dict[Opcode, Step] = {
     Opcode.LOAD: _load,
     Opcode.STORE: _store,
     Opcode.SHARED_LOAD: _shared_load,
+    Opcode.SHARED_AGREED: _shared_load,
     Opcode.SHARED_STORE: _shared_store,
     Opcode.IF: _if,
     Opcode.LOOP: _loop,

@@ -27,6 +27,8 @@ class Opcode(Enum):
     LOAD = "load"  # [buffer] position
     STORE = "store"  # [buffer] position value
     SHARED_LOAD = "shared_load"  # [shared array] position
+    # [shared array of i32] position; the same for all lanes of a workgroup, which come here together between barriers
+    SHARED_AGREED = "shared_agreed"
     SHARED_STORE = "shared_store"  # [shared array] position value
     LOCAL_LOAD = "local_load"  # [local array] position
     LOCAL_STORE = "local_store"  # [local array] position value
@@ -175,8 +177,8 @@ READS, WRITES = ATOMICS | {O.LOAD}, ATOMICS | {O.STORE}  # of buffers
 BUFFER_ACCESSES = READS | WRITES
 LOCAL_ACCESSES = frozenset({O.LOCAL_LOAD, O.LOCAL_STORE})
 # What has a position as its first operand.
-ACCESSES = BUFFER_ACCESSES | LOCAL_ACCESSES | {O.SHARED_LOAD, O.SHARED_STORE}
-LOADS = frozenset({O.LOAD, O.SHARED_LOAD, O.LOCAL_LOAD})
+ACCESSES = BUFFER_ACCESSES | LOCAL_ACCESSES | {O.SHARED_LOAD, O.SHARED_AGREED, O.SHARED_STORE}
+LOADS = frozenset({O.LOAD, O.SHARED_LOAD, O.SHARED_AGREED, O.LOCAL_LOAD})
 MEETINGS = frozenset({O.BARRIER, O.SHUFFLE})  # where all lanes of a workgroup come
 STORES = frozenset({O.STORE, O.SHARED_STORE, O.LOCAL_STORE})
 EFFECTS = STORES | ATOMICS | MEETINGS

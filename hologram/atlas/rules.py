@@ -56,6 +56,7 @@ RULES: dict[Opcode, Rule] = {
     O.LOAD: Rule("index", "M"),
     O.STORE: Rule("index M", ""),
     O.SHARED_LOAD: Rule("index", "M"),
+    O.SHARED_AGREED: Rule("index", "M"),
     O.SHARED_STORE: Rule("index M", ""),
     O.LOCAL_LOAD: Rule("index", "M"),
     O.LOCAL_STORE: Rule("index M", ""),

@@ -37,12 +37,14 @@ _NAME = re.compile(r"[A-Za-z](_?[A-Za-z0-9])*_?")
 
 O = Opcode
 # Opcodes whose value, or effect, depends on the workgroup.
-_COOPERATING = frozenset({O.WORKGROUP, O.THREAD, O.SHARED_LOAD, O.SHARED_STORE}) | MEETINGS
+_TOGETHER = MEETINGS | {O.SHARED_AGREED}  # where lanes must not have parted
+_COOPERATING = frozenset({O.WORKGROUP, O.THREAD, O.SHARED_LOAD, O.SHARED_STORE}) | _TOGETHER
 # Values that may differ between the lanes of a workgroup, whatever their operands.
 _DIVERGING = ATOMICS | {O.COORDINATE, O.LANE, O.THREAD, O.LOAD, O.SHARED_LOAD, O.LOCAL_LOAD, O.SHUFFLE}
 _NAMES = {
     O.SCALAR: "scalar",
     O.SHARED_LOAD: "shared array",
+    O.SHARED_AGREED: "shared array",
     O.SHARED_STORE: "shared array",
     O.LOCAL_LOAD: "local array",
     O.LOCAL_STORE: "local array",
@@ -126,7 +128,7 @@ class _Verifier:
                 )
             if i.opcode in _COOPERATING and self.program.workgroup is None:
                 raise self.refuse(i, "the program must name its workgroup")
-            if i.opcode in MEETINGS and not uniform:
+            if i.opcode in _TOGETHER and not uniform:
                 raise self.refuse(i, f"a {i.opcode.value} must not stand where lanes of a workgroup part")
             if i.opcode not in STRUCTURED and i.blocks:
                 raise self.refuse(i, f"only if, loop and while have blocks, got {len(i.blocks)}")
@@ -321,6 +323,13 @@ def _nothing(verifier: _Verifier, i: Instruction, scope: dict[int, DType]) -> No
     pass
 
 
+def _agreed(verifier: _Verifier, i: Instruction, scope: dict[int, DType]) -> None:
+    if i.type is not dtypes.i32:
+        raise verifier.refuse(i, f"the array must be of i32, got {i.type}")
+    if i.operands[0] in verifier.divergent:
+        raise verifier.refuse(i, "the position must be the same for all lanes of a workgroup")
+
+
 def _constant(verifier: _Verifier, i: Instruction, scope: dict[int, DType]) -> None:
     a, d = i.attribute, i.type
     if type(a) is not d.python and not (d.is_float and type(a) is int):
@@ -358,6 +367,7 @@ def _pair(verifier: _Verifier, i: Instruction, scope: dict[int, DType]) -> None:
 
 
 _EXTRA = {
+    Opcode.SHARED_AGREED: _agreed,
     Opcode.CONSTANT: _constant,
     Opcode.CONVERT: _convert,
     Opcode.BITCAST: _bitcast,

@@ -125,6 +125,7 @@ class Dialect:
     atomic_stores: Mapping[DType, str] = field(default_factory=dict)
     atomics: Mapping[tuple[Opcode, DType], str] = field(default_factory=dict)
     shared_loads: Mapping[DType, str] = field(default_factory=dict)
+    agreed: str = "{buffer}[{position}]"  # of a shared array, what all threads of a workgroup read alike
     shared_stores: Mapping[DType, str] = field(default_factory=dict)
     # Likewise, of arrays declared atomic.
     shared_atomic_loads: Mapping[DType, str] = field(default_factory=dict)

@@ -70,6 +70,28 @@ REFUSED = [
         [GROUP, I, "%1 = constant 1 : index", "loop %1, %0, %1 (%2 : index)", "barrier", "end"],
         "line 5: barrier: a barrier must not stand",
     ),
+    (
+        [GROUP, "shared s : i32 1", I, "%1 = shared_agreed s %0 : i32"],
+        "line 4: shared_agreed: the position must be the same for all lanes",
+    ),
+    (
+        [GROUP, "shared s : f32 1", "%0 = constant 0 : index", "%1 = shared_agreed s %0 : f32"],
+        "line 4: shared_agreed: the array must be of i32, got f32",
+    ),
+    (
+        [
+            GROUP,
+            "shared s : i32 1",
+            I,
+            "%1 = eq %0, %0 : bool",
+            "%2 = constant 0 : index",
+            "if %1",
+            "%3 = shared_agreed s %2 : i32",
+            "else",
+            "end",
+        ],
+        "line 7: shared_agreed: a shared_agreed must not stand where lanes of a workgroup part",
+    ),
     ([HEAD, I, "if %0", "else", "end"], "line 3: if: it must take one bool"),
     (
         [HEAD, I, "%1 = eq %0, %0 : bool", "%2 = if %1 : index", "yield %0", "else", "end"],

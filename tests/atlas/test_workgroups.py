@@ -8,6 +8,7 @@ import pytest
 import hologram as hg
 from hologram.atlas.builder import Builder, Value
 from hologram.atlas.evaluate import evaluate
+from hologram.atlas.functions import select
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, Program
 from hologram.foundation import dtypes
@@ -63,6 +64,34 @@ def untouched() -> Program:
     return b.build()
 
 
+def rounds() -> Program:
+    """Turns of a loop with a barrier, as many as one of the workgroup's elements says; none for every second group."""
+    b = Builder("rounds", workgroup=THREADS)
+    x, out = b.buffer("x", i32, Access.READ), b.buffer("out", i32, Access.WRITE)
+    kept, turns = b.shared("kept", i32, THREADS), b.shared("turns", i32, 1)
+    lane, thread = b.coordinate(0), b.position(Opcode.THREAD)
+    zero = b.constant(0, dtypes.index)
+    b.shared_store(kept, thread, b.load(x, lane))
+
+    def tell() -> None:
+        even = b.position(Opcode.WORKGROUP) % 2 == 0
+        b.shared_store(turns, zero, select(even, b.load(x, lane) % 5 + 1, 0))
+
+    b.if_(thread == 0, tell, lambda: None)
+    b.barrier()
+    count = b.shared_agreed(turns, zero)
+
+    def turn(_: Value) -> None:
+        neighbour = b.shared_load(kept, (thread + 1) % THREADS)
+        b.barrier()
+        b.shared_store(kept, thread, neighbour + 1)
+        b.barrier()
+
+    b.loop(0, count.to(dtypes.index), turn)
+    b.store(out, lane, b.shared_load(kept, thread) + count)
+    return b.build()
+
+
 def agree(executor: hg.Executor, program: Program, dtype: DType, lanes: int) -> None:
     x = (np.arange(lanes) % 100 + 1).astype(dtype.numpy)
     want = np.zeros(lanes, dtype.numpy)
@@ -89,6 +118,11 @@ def test_sums_of_workgroups(executor, lanes):
     evaluate(totals(), {"x": x, "out": want}, {}, (lanes,))
     sums = np.add.reduceat(x, np.arange(0, lanes, THREADS))
     np.testing.assert_array_equal(want, np.repeat(sums, THREADS)[:lanes])  # what the definition is
+
+
+@pytest.mark.parametrize("lanes", COUNTS)
+def test_loops_that_a_workgroup_agrees_on(executor, lanes):
+    agree(executor, rounds(), i32, lanes)
 
 
 @pytest.mark.parametrize("lanes", COUNTS)

@@ -15,7 +15,8 @@ from hologram.foundation.frozen import frozen
 O = Opcode
 _WAYS: Mapping[Opcode, str] = {
     **dict.fromkeys(
-        (O.SHARED_LOAD, O.SHARED_STORE, *MEETINGS), "points that share memory cannot be followed backwards"
+        (O.SHARED_LOAD, O.SHARED_AGREED, O.SHARED_STORE, *MEETINGS),
+        "points that share memory cannot be followed backwards",
     ),
     **dict.fromkeys(
         LOCAL_ACCESSES, "a local array cannot be followed backwards: keep its elements in variables"

@@ -9,7 +9,13 @@ from hologram.atlas.program import Block, Instruction
 from hologram.foundation.frozen import frozen
 
 GLOBAL, SHARED, LOCAL = range(3)
-KINDS = {Opcode.LOAD: GLOBAL, Opcode.SHARED_LOAD: SHARED, Opcode.LOCAL_LOAD: LOCAL}  # of what is loaded
+# Of what is loaded.
+KINDS = {
+    Opcode.LOAD: GLOBAL,
+    Opcode.SHARED_LOAD: SHARED,
+    Opcode.SHARED_AGREED: SHARED,
+    Opcode.LOCAL_LOAD: LOCAL,
+}
 _GLOBAL_EFFECTS = ATOMICS | {Opcode.STORE, Opcode.BARRIER}
 _SHARED_EFFECTS = frozenset({Opcode.SHARED_STORE, Opcode.BARRIER})
 
@@ -38,6 +44,6 @@ def touched(block: Block, shared: Collection[str]) -> Touches:
     loads = {KINDS.get(i.opcode) for i in walk}
     effects = [ended(i, shared) for i in walk]
     return Touches(
-        tuple(kind in loads for kind in KINDS.values()),
-        tuple(any(e[kind] for e in effects) for kind in KINDS.values()),
+        tuple(kind in loads for kind in (GLOBAL, SHARED, LOCAL)),
+        tuple(any(e[kind] for e in effects) for kind in (GLOBAL, SHARED, LOCAL)),
     )

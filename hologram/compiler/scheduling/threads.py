@@ -17,7 +17,7 @@ from hologram.compiler.scheduling.ahead import ahead
 O = Opcode
 _ALIKE = frozenset({O.CONSTANT, O.SCALAR, O.EXTENT})
 _PASSES = frozenset({O.ADD, O.SUB, O.MUL, O.DIV, O.REM, O.MIN, O.MAX, O.NEG, O.CONVERT, O.MAD})
-_MEMORY = frozenset({O.LOAD, O.STORE, O.SHARED_LOAD, O.SHARED_STORE})
+_MEMORY = frozenset({O.LOAD, O.STORE, O.SHARED_LOAD, O.SHARED_AGREED, O.SHARED_STORE})
 _LOCAL = frozenset({O.LOCAL_LOAD, O.LOCAL_STORE})
 _MUCH = 8  # operations beside an access that are worth the reading of neighbours' elements far apart
 _FAR = 1 << 20  # a step that is no number of elements known here

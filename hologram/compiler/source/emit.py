@@ -190,6 +190,8 @@ class Emitter(Body):
             name = self.shared_names[str(i.attribute)]
             table = dialect.shared_atomic_loads if name in self.shared_atomics else dialect.shared_loads
             return table.get(i.type, "{buffer}[{position}]").format(buffer=name, position=operands[0])
+        if i.opcode is Opcode.SHARED_AGREED:
+            return dialect.agreed.format(buffer=self.shared_names[str(i.attribute)], position=operands[0])
         if i.opcode is Opcode.LOCAL_LOAD:
             return f"{self.local_names[str(i.attribute)]}[{operands[0]}]"
         if i.opcode in (Opcode.CONVERT, Opcode.BITCAST):

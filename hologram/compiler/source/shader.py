@@ -205,7 +205,7 @@ class _Epilogue:
         body = [i for i in self.program.body.instructions[:-1] if i is not self.load]
         instructions = sources(body, self.store.operands[1:])
         used = {i.opcode for i in deep(instructions)}
-        outside = used & {Opcode.EXTENT, Opcode.LANE, Opcode.SCALAR, Opcode.SHARED_LOAD}
+        outside = used & {Opcode.EXTENT, Opcode.LANE, Opcode.SCALAR, Opcode.SHARED_LOAD, Opcode.SHARED_AGREED}
         self._require("use nothing but buffers, row, column and constants", not outside)
         return [*instructions]
 

@@ -6,7 +6,7 @@ singular-value and symmetric eigenvalue problems on multiprocessor arrays"). Of 
 ahead in one sweep, and behind in the next, without which equal and graded values take many sweeps. A pair that need
 not be exchanged is rotated alone. A workgroup does that for a matrix of MOST columns at most. Of larger ones, a pair of
 neighbouring blocks of columns is such a matrix; all pairs are rotated at once, and what the rotations are applied to is
-a product. No loop depends on what is computed: NaN ends as anything else does.
+a product. No loop takes more turns for what is computed, some take none: NaN ends as anything else does.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from hologram.atlas.functions import absolute, select, sqrt
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, Program
 from hologram.foundation.dtypes import DType, f64, i32, index
+from hologram.foundation.frozen import frozen
 from hologram.foundation.sizes import fixed_range
 from hologram.machine.layout import Layout
 from hologram.machine.plan import Target
@@ -44,34 +45,62 @@ def block_sweeps(dtype: DType) -> int:
     return 10 if dtype.part is f64 else 8
 
 
-def rotated(steps: Steps, x: Place, count: int, first: int = 0) -> Place:
+@frozen
+class Sweep:
+    """Which sweep over the blocks of larger matrices: its number, the launch's pairs of a matrix, and a list of flags.
+
+    The flags (batch, sweeps + 1) say of which matrix a sweep found anything: where it did not, the next does nothing.
+    """
+
+    number: int
+    pairs: int
+    flags: Place
+
+
+def rotated(steps: Steps, x: Place, count: int, products: bool, of: Sweep | None = None) -> Place:
     """Appends V with V^H x V diagonal but for what is left, which is put in the place of x (batch, n, n).
 
-    `count` sweeps at most; in the first, eigenvalues ascend where `first` is 0, and descend where it is 1.
+    `count` sweeps at most, until one finds nothing that matters: beside the largest value, or where x is `products` of
+    columns beside these. In the first, eigenvalues ascend, but for every second sweep over blocks.
     """
     batch, n, _ = x.layout.shape
     dtype = x.layout.dtype
     vectors = steps.place(dtype, (batch, n, n))
     identity(steps, vectors)
     threads = 32 if n <= 16 else 128
-    numbers = {"n": n, "count": count, "first": first}
-    steps.run(_rotations(dtype, threads), (x, vectors), numbers, (batch * threads,))
+    numbers = {"n": n, "count": count, "first": 0 if of is None else of.number % 2}
+    places = [x, vectors]
+    if of is not None:
+        numbers |= {"sweep": of.number, "pairs": of.pairs, "sweeps": of.flags.layout.shape[-1]}
+        places.append(of.flags)
+    steps.run(_rotations(dtype, threads, products, of is not None), places, numbers, (batch * threads,))
     return vectors
 
 
-@lru_cache(maxsize=8)
-def _rotations(dtype: DType, threads: int) -> Program:
+@lru_cache(maxsize=32)
+def _rotations(dtype: DType, threads: int, products: bool, blocks: bool) -> Program:
     b = Builder(f"atlas_jacobi_{dtype}", rank=1, workgroup=threads)
     x, v = (b.buffer(name, dtype, Access.READ_WRITE) for name in ("x", "v"))
+    flags = b.buffer("flags", i32, Access.READ_WRITE) if blocks else None
     n, count, first_way = (b.scalar(name, index) for name in ("n", "count", "first"))
     matrix, thread = b.position(Opcode.WORKGROUP), b.position(Opcode.THREAD)
     pairs = MOST // 2 + 1
     sines, taus = (b.shared(name, dtype.part, pairs) for name in ("sines", "taus"))
     phases, kept = b.shared("phases", dtype, pairs), b.shared("kept", i32, pairs)
-    busy, done = b.shared("busy", i32, threads), b.shared("done", i32, 1)
+    busy, done, peak = (
+        b.shared("busy", i32, threads),
+        b.shared("done", i32, 1),
+        b.shared("peak", dtype.part, 1),
+    )
     zero, one = b.constant(0, index), b.constant(1.0, dtype.part)
-    tiny = 2.0 ** -(dtype.part.mantissa + 2)
+    # A sweep that finds nothing larger has made that smaller still. Products leave roundings of the whole matrix.
+    tiny = 2.0 ** -(dtype.part.mantissa - (5 if blocks and not products else 2))
     base = matrix * n * n
+
+    number = flag = zero
+    if flags is not None:
+        number, pairs_here, width = (b.scalar(name, index) for name in ("sweep", "pairs", "sweeps"))
+        flag = matrix // pairs_here * width + number
 
     def nothing() -> None:
         return None
@@ -106,7 +135,9 @@ def _rotations(dtype: DType, threads: int) -> Program:
         b.shared_store(phases, group, select(two, phase, 1.0))
         b.shared_store(kept, group, keep.to(i32))
         magnitude = absolute(size)
-        matters = (magnitude > sqrt(absolute(low)) * sqrt(absolute(high)) * tiny) & two
+        beside = sqrt(absolute(low)) * sqrt(absolute(high))
+        largest = beside if products else b.shared_load(peak, zero)
+        matters = (magnitude > select(beside > largest, beside, largest) * tiny) & two
         return (select(matters, 1, active),)
 
     def applied(f: Value, s: Value, group: Value, phase: Value) -> tuple[Value, Value]:
@@ -119,14 +150,14 @@ def _rotations(dtype: DType, threads: int) -> Program:
 
     def sweep(k: Value, way: Value) -> tuple[Value]:
         b.shared_store(busy, thread, 0)
+        rounds = select(b.shared_agreed(done, zero) == 0, n, zero)
 
         def round_(r: Value) -> None:
             odd = (r + k * n) % 2
             groups = (n + 1 + odd) // 2
-            working = select(b.shared_load(done, zero) == 0, groups, zero)
             (active,) = b.loop(
                 thread,
-                working,
+                groups,
                 lambda g, active: rotation(g, odd, way, active),
                 first=(b.shared_load(busy, thread),),
                 step=threads,
@@ -141,11 +172,13 @@ def _rotations(dtype: DType, threads: int) -> Program:
                 over = applied(b.load(x, at(i, first)), b.load(x, at(i, second)), q, right)
                 under = applied(b.load(x, at(j, first)), b.load(x, at(j, second)), q, right)
                 columns = [applied(f, s, p, left) for f, s in zip(over, under, strict=True)]
+                # What the rotation is to make 0 is 0: roundings there would matter for ever.
+                own = (p == q) & (i != j)
                 for row, values in zip((i, j), zip(*columns, strict=True), strict=True):
                     for column, value in zip((first, second), values, strict=True):
-                        b.store(x, at(row, column), value)
+                        b.store(x, at(row, column), select(own & (row != column), 0.0, value))
 
-            b.loop(thread, working * working, both, step=threads)
+            b.loop(thread, groups * groups, both, step=threads)
 
             def one_side(item: Value) -> None:
                 row, q = item // groups, item % groups
@@ -155,22 +188,39 @@ def _rotations(dtype: DType, threads: int) -> Program:
                 b.store(v, at(row, first), f)
                 b.store(v, at(row, second), s)
 
-            b.loop(thread, working * n, one_side, step=threads)
+            b.loop(thread, groups * n, one_side, step=threads)
             b.barrier()
 
-        b.loop(0, n, round_)
+        b.loop(0, rounds, round_)
+        b.barrier()
 
         def tell() -> None:
             (any_,) = b.loop(
                 0, threads, lambda i, s: (s | b.shared_load(busy, i),), first=(b.constant(0, i32),)
             )
+
+            def larger(k: Value, best: Value) -> tuple[Value]:
+                size = absolute(real(b.load(x, at(k, k))))
+                return (select(size > best, size, best),)
+
+            if not products:
+                b.shared_store(peak, zero, *b.loop(0, n, larger, first=(b.constant(0.0, dtype.part),)))
+            if flags is not None:
+                b.if_((k == 0) & (any_ != 0), lambda to=flags: b.store(to, flag + 1, 1), nothing)
             b.shared_store(done, zero, select((any_ == 0) & (way == first_way), 1, b.shared_load(done, zero)))
 
         b.if_(thread == 0, tell, nothing)
         b.barrier()
         return (b.constant(1, index) - way,)
 
-    b.if_(thread == 0, lambda: b.shared_store(done, zero, 0), nothing)
+    def start() -> None:
+        still = b.constant(0, i32)
+        if flags is not None:
+            still = select((number > 0) & (b.load(flags, flag) == 0), 1, still)
+        b.shared_store(done, zero, still)
+        b.shared_store(peak, zero, 0.0)
+
+    b.if_(thread == 0, start, nothing)
     b.barrier()
     b.loop(0, count, sweep, first=(first_way,))
     return b.build()
@@ -200,11 +250,11 @@ def diagonalised(steps: Steps, x: Place, target: Target, products: bool) -> Plac
     batch, n, _ = x.layout.shape
     dtype = x.layout.dtype
     if n <= MOST and not products:
-        return orthonormal(steps, rotated(steps, x, sweeps(dtype)), target)
+        return orthonormal(steps, rotated(steps, x, sweeps(dtype), False), target)
     if n <= MOST:
         vectors = None
         for _ in range(PRODUCTS):
-            made = rotated(steps, product_of(steps, adjoint_of(steps, x), x, target), sweeps(dtype))
+            made = rotated(steps, product_of(steps, adjoint_of(steps, x), x, target), sweeps(dtype), True)
             x = product_of(steps, x, made, target)
             vectors = made if vectors is None else product_of(steps, vectors, made, target)
         assert vectors is not None
@@ -217,7 +267,10 @@ def diagonalised(steps: Steps, x: Place, target: Target, products: bool) -> Plac
     steps.copy(x, part(now, slice(0, n), slice(0, n)))
     vectors, others = (steps.place(dtype, (batch, columns, columns)) for _ in range(2))
     identity(steps, vectors)
-    for sweep in range(block_sweeps(dtype)):
+    count = block_sweeps(dtype)
+    flags = steps.place(i32, (batch, count + 1))
+    steps.extend(fill.plan((), (flags.layout,), {"value": 0}, target), (flags.position,))
+    for sweep in range(count):
         for turn in fixed_range(blocks):
             low = turn % 2 * block
             pairs = blocks // 2 - turn % 2
@@ -229,7 +282,7 @@ def diagonalised(steps: Steps, x: Place, target: Target, products: bool) -> Plac
             else:
                 square = steps.converted(_diagonal(now, low, pairs, 2 * block), dtype)
             flat = Layout.contiguous(dtype, (batch * pairs, 2 * block, 2 * block))
-            made = rotated(steps, Place(square.position, flat), INNER, sweep % 2)
+            made = rotated(steps, Place(square.position, flat), INNER, products, Sweep(sweep, pairs, flags))
             made = Place(made.position, Layout.contiguous(dtype, square.layout.shape))
             _by_columns(steps, now, then, made, low, target)
             _by_columns(steps, vectors, others, made, low, target)

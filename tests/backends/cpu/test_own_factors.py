@@ -74,6 +74,11 @@ def test_spectra_and_reflections(cpu: hg.Executor, kind: Any, n: int, exponent: 
         q, r = (z.to_numpy().astype(np.complex128) for z in hg.linalg.qr(cpu.tensor(given)))
         assert off(q @ (r * 2.0**-power), wide, kind) < EPSILONS, name
         assert off(adjoint(q) @ q, np.eye(n), kind) < EPSILONS, name
+        u, s, vh = (z.to_numpy().astype(np.complex128) for z in hg.linalg.svd(cpu.tensor(given)))
+        assert off((u * (s * 2.0**-power)) @ vh, wide, kind) < EPSILONS, name
+        assert off(s * 2.0**-power, np.linalg.svd(wide).S, kind) < EPSILONS, name
+        for z in (u, adjoint(vh)):
+            assert off(adjoint(z) @ z, np.eye(n), kind) < EPSILONS, name
 
 
 @KINDS
@@ -81,7 +86,8 @@ def test_stacks_are_their_matrices(cpu: hg.Executor, kind: Any) -> None:
     """By several threads to the bit, with a matrix among them that fails."""
     x = random(kind, 40, 33, 33)
     square = (x @ adjoint(x) + 33 * np.eye(33)).astype(kind)
-    for call in (hg.linalg.cholesky, hg.linalg.qr, hg.linalg.eigh, lambda t: hg.linalg.solve(t, t[..., :3])):
+    calls = (hg.linalg.cholesky, hg.linalg.qr, hg.linalg.eigh, hg.linalg.svd)
+    for call in (*calls, lambda t: hg.linalg.solve(t, t[..., :3])):
         whole, alone = call(cpu.tensor(square)), call(cpu.tensor(square[7]))
         pairs = zip(*((r,) if isinstance(r, hg.Tensor) else r for r in (whole, alone)), strict=True)
         for many, one in pairs:
@@ -108,6 +114,32 @@ def test_tall_wide_and_complete(cpu: hg.Executor, kind: Any) -> None:
                 < EPSILONS
             )
             assert not np.tril(r, -1).any()
+            u, s, vh = (z.to_numpy() for z in hg.linalg.svd(cpu.tensor(x), full_matrices=mode == "complete"))
+            k = s.shape[-1]
+            assert off((u[..., :k] * s[..., None, :]) @ vh[..., :k, :], x, kind) < EPSILONS
+            for z in (u, adjoint(vh)):
+                one = np.broadcast_to(np.eye(z.shape[-1]), (3, *z.shape[-1:] * 2))
+                assert off(adjoint(z) @ z, one, kind) < EPSILONS
+
+
+@KINDS
+def test_diagonals_of_zeros(cpu: hg.Executor, kind: Any) -> None:
+    """What is above a 0 of the bidiagonal form is turned away, wherever it is."""
+    n = 12
+    band = np.eye(n) + np.eye(n, k=1)
+    for zeros in ([0], [n - 1], [5], [0, 4, n - 1], [3, 4], range(n)):
+        x = band.copy()
+        x[zeros, zeros] = 0
+        given = x.astype(kind)
+        u, s, vh = (z.to_numpy() for z in hg.linalg.svd(cpu.tensor(given)))
+        assert off((u * s) @ vh, given, kind) < EPSILONS
+        assert off(s, np.linalg.svd(x).S, kind) < EPSILONS
+        for z in (u, adjoint(vh)):
+            assert off(adjoint(z) @ z, np.eye(n), kind) < EPSILONS
+    x = np.stack([np.eye(n), np.eye(n)])
+    x[1, 3, 2] = np.inf
+    with pytest.raises(hg.LinAlgError, match="matrix 1 of the batch has NaN or infinite elements"):
+        hg.linalg.svd(cpu.tensor(x.astype(kind)))
 
 
 @KINDS
@@ -130,7 +162,7 @@ def test_who_takes_what(cpu: hg.Executor) -> None:
         for name in ("m", "n", "right"):
             assert not compiled.taken(stem, sizes | {name: way.most + 1})
         assert not compiled.taken(stem, sizes | {"n": 0})
-    assert not compiled.taken("svd", sizes)
+    assert not compiled.taken("inverse", sizes)
     x = random(np.float64, 300, 300)
     q, r = hg.linalg.qr(cpu.tensor(x))  # by LAPACK
     assert off((q @ r).to_numpy(), x, np.float64) < EPSILONS

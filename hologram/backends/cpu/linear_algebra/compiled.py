@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 from hologram.backends.cpu.image import ADDRESS, Patch, Piece, Step
 from hologram.backends.cpu.kernel import Host
-from hologram.backends.cpu.linear_algebra import eigen, orthogonal, rotations, triangles
+from hologram.backends.cpu.linear_algebra import eigen, orthogonal, rotations, singular, triangles
 from hologram.backends.cpu.linear_algebra.desk import LISTS, REALS, WORDS, Kind, Unit, module
 from hologram.backends.cpu.linear_algebra.sweeps import Sweeps
 from hologram.compiled.machine_code.engine import Code, Engine
@@ -34,8 +34,9 @@ WAYS: Mapping[str, Way] = {
     "cholesky": Way(triangles.cholesky, 128, 1.0),
     "solve": Way(lambda _: triangles.solve, 128, 3.0),
     "qr": Way(lambda _: orthogonal.qr, 192, 3.0, lists=True),
-    "eigh": Way(eigen.eigh, 192, 20.0, lists=True),
-    "eigvalsh": Way(eigen.eigvalsh, 192, 20.0, lists=True),
+    "eigh": Way(eigen.eigh, 160, 20.0, lists=True),
+    "eigvalsh": Way(eigen.eigvalsh, 160, 20.0, lists=True),
+    "svd": Way(singular.svd, 128, 40.0, lists=True),
 }
 
 
@@ -43,7 +44,7 @@ def text(kind: Kind) -> str:
     """The module's."""
     sweeps = Sweeps(kind.dtype, kind.lanes)
     functions = sweeps.text()
-    if kind.stem == "eigh":
+    if kind.stem in ("eigh", "svd"):
         functions.append(sweeps.function("rotated", rotations.ROTATED, rotations.rotated))
     return module(sweeps, functions, WAYS[kind.stem].unit(kind.flag))
 
@@ -68,11 +69,25 @@ def kind_of(stem: str, dtype: DType, most: int, vector_bits: int, flag: bool) ->
     return Kind(stem, dtype, min(lanes, FEW) if most <= FEW else lanes, flag)
 
 
+def source(host: Host, stem: str, dtype: DType, sizes: Mapping[str, int], flag: bool) -> str:
+    """The LLVM IR of a launch."""
+    sizes, flag = _upright(stem, sizes, flag)
+    return text(kind_of(stem, dtype, max(sizes["m"], sizes["n"]), host.engine().vector_bits, flag))
+
+
+def _upright(stem: str, sizes: Mapping[str, int], flag: bool) -> tuple[Mapping[str, int], bool]:
+    """Sizes of the adjoint, where singular values are taken from that."""
+    if stem != "svd" or sizes["m"] >= sizes["n"]:
+        return sizes, flag
+    return {**sizes, "m": sizes["n"], "n": sizes["m"], "width": sizes["height"]}, True
+
+
 def pieces(
     host: Host, stem: str, dtype: DType, count: int, sizes: Mapping[str, int], flag: bool, buffers: int
 ) -> list[Piece]:
     """A unit for each of so many matrices."""
     engine, way = host.engine(), WAYS[stem]
+    sizes, flag = _upright(stem, sizes, flag)
     most = max(sizes["m"], sizes["n"])
     kind = kind_of(stem, dtype, most, engine.vector_bits, flag)
     lanes = kind.lanes
@@ -85,7 +100,8 @@ def pieces(
     row = up(columns) + (up(sizes["right"]) if sizes["right"] else 0)
     list_ = max(row, up(sizes["m"]))
     second = row * sizes["m"]
-    lists = second + (list_ * most if way.lists else 0)
+    third = second + (list_ * most if way.lists else 0)
+    lists = third + (list_ * sizes["n"] if stem == "svd" else 0)
     plane = lists + LISTS * list_
     reals = plane * (2 if dtype.is_complex else 1)
     room_bytes = (reals + REALS * list_) * dtype.part.itemsize + 64
@@ -93,8 +109,8 @@ def pieces(
     slices = min(count, host.threads * (4 if room_bytes <= _ROOM else 1)) if shared else 1
     slice_ = -(-count // slices)
     known = {
-        **sizes, "row": row, "list": list_, "plane": plane, "second": second, "lists": lists, "reals": reals,
-        "room_bytes": room_bytes, "slice": slice_,
+        **sizes, "row": row, "list": list_, "plane": plane, "second": second, "third": third, "lists": lists,
+        "reals": reals, "room_bytes": room_bytes, "slice": slice_,
     }  # fmt: skip
     patches = tuple(Patch(k, ADDRESS, k) for k in range(buffers))
     return [

@@ -12,7 +12,7 @@ from functools import partial
 from hologram.backends.cpu.linear_algebra.desk import Desk, Unit
 from hologram.backends.cpu.linear_algebra.numbers import Matrix, Number
 from hologram.backends.cpu.linear_algebra.orthogonal import multiplied
-from hologram.backends.cpu.linear_algebra.rotations import rotate_rows
+from hologram.backends.cpu.linear_algebra.rotations import again, rotate_rows
 from hologram.backends.cpu.linear_algebra.scaling import brought
 from hologram.backends.cpu.linear_algebra.triangles import filled, stepped
 
@@ -56,6 +56,9 @@ def _eigen(d: Desk, upper: bool, vectors: bool) -> None:
             multiplied(d, a, (n, w.i64("sub", n, 1)), turned, d.list(0), d.list(1), 1)
             d.each("0", n, lambda i: d.each("0", n, lambda j: turned.put(a.at(j, i), i, j)))
         code.put(stepped(d, n, lambda k: _found(d, k, turned if vectors else None)))
+        if vectors:
+            brought(d, a, n, triangle, load)
+            again(d, a, (n, n), turned, turned)
 
     d.when(finite, find)
     failed = w(f"icmp ne i32 {code.value}, 0")

@@ -57,19 +57,23 @@ class FactorKernel(Kernel):
 
     def _pieces(self, spans: Sequence[Span], scalars: Sequence[Number], grid: Sequence[int]) -> list[Piece]:
         assert self.host is not None
-        buffers = self.tile.buffers
-        flag = any(value for name, value in self.tile.constants if name == "UPPER")
-        sizes = self._sizes(scalars)
+        buffers, sizes = self.tile.buffers, self._sizes(scalars)
+        count: Any = scalars[0]  # which a trace of sizes remembers
         return compiled.pieces(
-            self.host, self.tile.stem, buffers[0].dtype, int(scalars[0]), sizes, flag, len(buffers)
+            self.host, self.tile.stem, buffers[0].dtype, count, sizes, self._upper, len(buffers)
         )
 
+    @property
+    def _upper(self) -> bool:
+        return bool(dict(self.tile.constants).get("UPPER"))
+
     def _sizes(self, scalars: Sequence[Number]) -> dict[str, int]:
-        """Rows and columns of the first matrix, columns of the second operand, and of q."""
+        """Rows and columns of the first matrix, columns of the second operand and of q or u, and rows of v."""
         known: dict[str, Any] = {p.name: x for p, x in zip(self.tile.scalars, scalars, strict=True)}
         first = self.tile.buffers[0].name
         m, n = known[f"{first}_1"], known.get(f"{first}_2", 0)
-        return {"m": m, "n": n, "width": known.get("q_2", 0), "right": known.get("b_2", 0)}
+        width = known.get("q_2", known.get("u_2", 0))
+        return {"m": m, "n": n, "width": width, "right": known.get("b_2", 0), "height": known.get("vh_1", 0)}
 
     def placed(self, call: Call) -> Prepared | None:
         """A call's launch that is told where its operands lie; None where it is told numbers, too."""
@@ -114,5 +118,11 @@ class FactorKernel(Kernel):
         flags = {name.lower(): value for name, value in self.tile.constants}
         return functools.partial(lapack.FUNCTIONS[self.tile.stem], **flags)
 
+    def schedule(self, spans: Sequence[Span], scalars: Sequence[Number], grid: Sequence[int]) -> str:
+        return "compiled code" if self._compiled(scalars) else "LAPACK"
+
     def source(self, grid: Sequence[int], scalars: Sequence[Number] = ()) -> str:
+        if self.host is not None and scalars and self._compiled(scalars):
+            dtype = self.tile.buffers[0].dtype
+            return compiled.source(self.host, self.tile.stem, dtype, self._sizes(scalars), self._upper)
         return inspect.getsource(lapack.FUNCTIONS[self.tile.stem])

@@ -1,4 +1,4 @@
-"""Rotations of neighbouring rows, as many in a row as a step makes."""
+"""Rotations of neighbouring rows, as many in a row as a step makes; and the values that they have made less exact."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hologram.backends.cpu.linear_algebra.sweeps import numbers
 
 
 def rotate_rows(d: Desk, a: Matrix, rows: Span, cosines: Matrix, sines: Matrix) -> None:
-    """Rows i and i + 1 for i from the last of `rows` down to the first: (c x_i - s y, s x_i + c y) of x_i and y below."""
+    """Rows x and y, i and i + 1, become c x - s y and s x + c y; for i from high - 1 down to low, which are `rows`."""
     d.w.do(
         f"call void @rotated(ptr {a.address}, i64 {a.row}, i64 {a.plane}, i64 {rows[0]}, i64 {rows[1]}, "
         f"i64 {d.size['list']}, ptr {cosines.address}, ptr {sines.address})"
@@ -73,3 +73,23 @@ def _normalised(f: Field, cosines: Matrix, sines: Matrix) -> None:
             place.put_vector(Number(f, (f.fused(x.real, half, x.real, f.lanes),), f.lanes), "0", k)
 
     f.each(w.i64("and", "%low", -f.lanes), "%high", each, f.lanes)
+
+
+def again(d: Desk, a: Matrix, sizes: Span, left: Matrix, right: Matrix) -> None:
+    """The values once more, as u^H a v: hundreds of rotations have left them less exact than the vectors."""
+    f, (rows, columns) = d.f, sizes
+    diagonal, image = d.reals(0), d.list(0)
+
+    def one(k: str) -> None:
+        u, v = left.line(k), right.line(k)
+        d.over("0", d.size["list"], lambda c: image.put_vector(f.zeros(), "0", c))
+        d.across(a, ("0", rows), ("0", d.size["row"]), v, image, f.number(1.0))
+
+        def product(c: str, held: list[str]) -> list[str]:
+            total = Number(f, tuple(held), f.lanes)
+            return list(total.plus(u.vector("0", c).conjugate(), image.vector("0", c)).parts)
+
+        held = f.loop("0", d.size["list"], str(f.lanes), f.carried(f.zeros()), product)
+        diagonal.set(f.real(Number(f, tuple(held), f.lanes).summed().real), k)
+
+    d.each("0", columns, one)

@@ -1,7 +1,8 @@
 """The loops that take the time: products of a list with a matrix's columns, and what is taken from a matrix's rows.
 
 A matrix lies row by row, columns filled up to whole vectors. A few vectors side by side are in registers while all rows
-pass: `along` adds up, `less` multiplies; `across` adds up along rows. `reflected` makes a column the list of a Householder reflection.
+pass: `along` adds up, `less` multiplies; `across` adds up along rows. `reflected` makes a column the list of a
+Householder reflection.
 """
 
 from __future__ import annotations

@@ -146,7 +146,7 @@ class Lane(Body):
             return from_memory(w, w(f"load {memory_type(d)}, {self._local(i, d, operands[0])}"), d)
         if self.branches and i.result in self.frame.masked:
             return self._masked(i, *(self.values[v] for v in self.frame.masked[i.result]))
-        if i.opcode in (O.LOAD, O.SHARED_LOAD):
+        if i.opcode in (O.LOAD, O.SHARED_LOAD, O.SHARED_AGREED):
             place = self._at(str(i.attribute), d, operands[0])
             return from_memory(w, w(f"load {memory_type(d)}, {place}{self.group}"), d)
         source = self.types[i.operands[0]]

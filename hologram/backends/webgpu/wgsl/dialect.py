@@ -350,6 +350,7 @@ def wgsl(
         var="var {name}: {type} = {value};",
         loop="for (var {name} = {start}; {name} < {stop}; {name} += {step}) {{",
         barrier="workgroupBarrier();",
+        agreed="workgroupUniformLoad(&{buffer}[{position}])",  # what else is read WGSL takes for different
         parameters=_parameters(),
         vectors=vectors,
         vector=make,
