@@ -159,7 +159,7 @@ def test_lines_that_lie(ex: hg.Executor, files: list[bytes], tmp_path: Path) -> 
 
 def nested(ex: hg.Executor, path: Path, depth: int, times: int) -> list[Any]:
     """Lines of loops in one another: in each body so many, of the one body before."""
-    hg.save_program(path, lambda x: hg.fori_loop(0, 3, lambda _, c: c * 1.5, x), ex.ones((3,)))
+    hg.save_program(path, lambda x: hg.fori_loop(0, 3, lambda i, c: c * 1.5 + i * 0, x), ex.ones((3,)))
     lines = lines_of(path.read_bytes())
     (place,) = [k for k, line in enumerate(lines) if line["is"] == "loop"]
     loop, last = lines[place], lines[place - 2 :]
