@@ -22,8 +22,8 @@ from hologram.foundation.frozen import frozen
 O = Opcode
 _ASKS = COMPARISONS | {O.DIV, O.REM, O.MIN, O.MAX}
 WIDTHS = (1, 2, 3, 4, 8)  # of the border, that are tried
-# Times as long as its border an axis must be: along vectors, and across them, where whole vectors are border, whose lanes
-# come one after the other.
+# Times as long as its border an axis must be: along vectors, and across them, where whole vectors are border, and their
+# lanes come one after the other.
 _LEAST, _LEAST_ACROSS = 16, 128
 
 Margins = tuple[tuple[int, int], ...]  # of each axis: lanes before the inside, and behind it

@@ -228,7 +228,7 @@ def qr(x: Array, q: Array, r: Array, complete: bool) -> None:
 
 
 def eigh(x: Array, values: Array, vectors: Array, info: Array, upper: bool) -> None:
-    x, bad = _finite(x, upper)
+    x, bad = _finite(x, np.triu if upper else np.tril)
     if _alone(x):
         _one_by_one("eigh", [x], [values, vectors], info, upper=upper)
     else:
@@ -237,7 +237,7 @@ def eigh(x: Array, values: Array, vectors: Array, info: Array, upper: bool) -> N
 
 
 def eigvalsh(x: Array, values: Array, info: Array, upper: bool) -> None:
-    x, bad = _finite(x, upper)
+    x, bad = _finite(x, np.triu if upper else np.tril)
     if _alone(x):
         _one_by_one("eigvalsh", [x], [values], info, upper=upper)
     else:
@@ -245,31 +245,35 @@ def eigvalsh(x: Array, values: Array, info: Array, upper: bool) -> None:
     info[bad], values[bad] = 1, np.nan
 
 
-def _finite(x: Array, upper: bool) -> tuple[Array, Array]:
-    """x with zeros for the matrices whose triangle is not finite, and their numbers.
+def _finite(x: Array, part: Callable[[Array], Array] = np.asarray) -> tuple[Array, Array]:
+    """x with zeros for the matrices of which a part is not finite, and their numbers.
 
-    Of those LAPACK, and NumPy with it, has an error, NaN, or finite eigenvalues that are none, as the size is.
+    Of those LAPACK, and NumPy with it, has an error, NaN, or finite values that are none, or it never returns.
     """
     if np.isfinite(x).all():
         return x, np.empty(0, np.intp)
-    bad = np.flatnonzero(~np.isfinite(np.triu(x) if upper else np.tril(x)).all((1, 2)))
+    bad = np.flatnonzero(~np.isfinite(part(x)).all((1, 2)))
     held = x.copy()
     held[bad] = 0
     return held, bad
 
 
 def svd(x: Array, u: Array, s: Array, vh: Array, info: Array, full: bool) -> None:
+    x, bad = _finite(x)
     if _alone(x):
         _one_by_one("svd", [x], [u, s, vh], info, full=full)
     else:
         _each(lambda a: tuple(np.linalg.svd(a, full_matrices=full)), [x], [u, s, vh], info)
+    info[bad], u[bad], s[bad], vh[bad] = 1, np.nan, np.nan, np.nan
 
 
 def svdvals(x: Array, s: Array, info: Array) -> None:
+    x, bad = _finite(x)
     if _alone(x):
         _one_by_one("svdvals", [x], [s], info)
     else:
         _each(lambda a: np.linalg.svd(a, compute_uv=False), [x], [s], info)
+    info[bad], s[bad] = 1, np.nan
 
 
 def _apart(x: Array) -> tuple[Array, ...]:
