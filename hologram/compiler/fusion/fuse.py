@@ -34,7 +34,6 @@ MOST_COPIES = 2  # kernels that compute a cheap value anew
 MOST_BOXES = (
     4  # of one kernel that a value is computed for: chains of padding and updates see it in more and more
 )
-FEW_ELEMENTS = 1 << 15  # of such boxes together; of more than that one box
 LAUNCH = 250_000  # instructions that cost no more than a further launch and the memory between the two
 MOST_OPERATIONS = 128  # of one kernel: compilers take more than twice as long for twice as many
 MOST_INSTRUCTIONS = (
@@ -123,12 +122,13 @@ class Fusion:
         """Why a value would be computed too often if these kernels compute it; empty if it would not."""
         (value,) = node.results
         name, size = node.operation.name, node.layouts[0].size
-        boxes = max(sum(isinstance(at, Within) for at in g.needs[value]) for g in users)
-        if boxes > (MOST_BOXES if boxes * size <= FEW_ELEMENTS else 1):
-            return f"{name}: it would be computed for {boxes} boxes"
         times = sum(self.evaluations(g, node, at) for g in users for at in g.needs[value])
         if value in self.of_coordinates and weight(node) <= CHEAP:
             return ""
+        boxes = max((sum(isinstance(at, Within) for at in g.needs[value]) for g in users), default=0)
+        further = max(boxes - 1, 0)
+        if boxes > MOST_BOXES or further**2 * size > LAUNCH:  # what it is made of is seen in more again
+            return f"{name}: it would be computed for {boxes} boxes"
         behind = self.rows_behind.get(value)
         if (
             times > size

@@ -17,7 +17,9 @@ EPSILONS = 32.0  # that results may be off by, of the largest value
 
 @pytest.fixture(scope="module")
 def cpu() -> Iterator[hg.Executor]:
-    with hg.Executor("cpu") as executor:
+    """The CPU, its own code for the smallest matrices as well."""
+    with pytest.MonkeyPatch.context() as patch, hg.Executor("cpu") as executor:
+        patch.setattr(compiled, "LEAST", 0)
         yield executor
 
 
@@ -79,6 +81,32 @@ def test_spectra_and_reflections(cpu: hg.Executor, kind: Any, n: int, exponent: 
         assert off(s * 2.0**-power, np.linalg.svd(wide).S, kind) < EPSILONS, name
         for z in (u, adjoint(vh)):
             assert off(adjoint(z) @ z, np.eye(n), kind) < EPSILONS, name
+
+
+def of_low_rank(kind: Any, n: int) -> Iterator[tuple[str, np.ndarray]]:
+    """Matrices of which little but roundings is left beside a few large eigenvalues, as statistics has them."""
+    x = random(kind, n, 10)
+    points = np.sort(random(np.float64, n))
+    yield "ones", np.ones((n, n))
+    yield "integers", np.outer(np.arange(n) % 5 - 2.0, np.arange(n) % 5 - 2.0)
+    yield "covariance", x @ adjoint(x) / 10
+    yield "projector", (lambda q: q @ adjoint(q))(np.linalg.qr(x)[0])
+    yield "Gaussian kernel", np.exp(-(np.subtract.outer(points, points) ** 2))
+    yield "squared distances", np.subtract.outer(points, points) ** 2
+
+
+@KINDS
+@pytest.mark.parametrize("n", [88, 150])
+def test_matrices_of_low_rank(cpu: hg.Executor, kind: Any, n: int) -> None:
+    for name, x in of_low_rank(kind, n):
+        given = x.astype(kind)
+        given = np.tril(given) + adjoint(np.tril(given, -1))
+        wanted = np.linalg.eigvalsh(given.astype(np.complex128))
+        values, vectors = (r.to_numpy() for r in hg.linalg.eigh(cpu.tensor(given)))
+        assert off(values, wanted, kind) < EPSILONS, name
+        assert off((vectors * values) @ adjoint(vectors), given, kind) < n, name
+        assert off(hg.linalg.eigvalsh(cpu.tensor(given)).to_numpy(), wanted, kind) < EPSILONS, name
+        assert off(hg.linalg.svd(cpu.tensor(given)).S.to_numpy(), np.sort(abs(wanted))[::-1], kind) < EPSILONS
 
 
 @KINDS
@@ -157,12 +185,12 @@ def test_pivots_of_all_sizes(cpu: hg.Executor, kind: Any) -> None:
 
 def test_who_takes_what(cpu: hg.Executor) -> None:
     sizes = {"m": 64, "n": 64, "width": 64, "right": 0}
-    assert all(compiled.taken(stem, sizes) for stem in compiled.WAYS)
+    assert all(compiled.taken(stem, 1, sizes) for stem in compiled.WAYS)
     for stem, way in compiled.WAYS.items():
         for name in ("m", "n", "right"):
-            assert not compiled.taken(stem, sizes | {name: way.most + 1})
-        assert not compiled.taken(stem, sizes | {"n": 0})
-    assert not compiled.taken("inverse", sizes)
+            assert not compiled.taken(stem, 1, sizes | {name: way.most + 1})
+        assert not compiled.taken(stem, 1, sizes | {"n": 0})
+    assert not compiled.taken("inverse", 1, sizes)
     x = random(np.float64, 300, 300)
     q, r = hg.linalg.qr(cpu.tensor(x))  # by LAPACK
     assert off((q @ r).to_numpy(), x, np.float64) < EPSILONS

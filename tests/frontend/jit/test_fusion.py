@@ -332,3 +332,35 @@ def test_rows_along_axes_of_one_element(executor: hg.Executor) -> None:
     softmax, total = hg.jit(lambda z: hg.softmax(z, dim=0)), hg.jit(lambda z: z.sum(axis=(0, 4)))
     assert np.array_equal(softmax(executor.ones((1, 3, 1))).to_numpy(), np.ones((1, 3, 1), np.float32))
     np.testing.assert_allclose(total(executor.tensor(x)).to_numpy(), x.sum(axis=(0, 4)), rtol=1e-5, atol=1e-5)
+
+
+def test_chains_of_padding_see_a_large_value_in_few_boxes(executor: hg.Executor) -> None:
+    """Each step sees the one before at four neighbours, that one at more: it would be computed ever again."""
+
+    def smoothed(x: hg.Tensor) -> hg.Tensor:
+        for _ in range(4):
+            around = hg.pad(x, 1)
+            x = x + 0.1 * (around[2:, 1:-1] + around[:-2, 1:-1] + around[1:-1, 2:] + around[1:-1, :-2])
+        return x
+
+    x = executor.tensor(np.random.default_rng(0).standard_normal((400, 700), dtype=np.float32))
+    jitted = hg.jit(smoothed)
+    np.testing.assert_allclose(jitted(x).to_numpy(), smoothed(x).to_numpy(), rtol=1e-4, atol=1e-5)
+    groups = jitted.compiled(x).assembly.groups
+    assert len(groups) == 4
+    assert all(len(g.needs[v]) == 1 for g in groups for v in g.stores)
+
+
+def test_little_of_much_is_written_in_place(executor: hg.Executor) -> None:
+    def updated(x: hg.Tensor) -> hg.Tensor:
+        for k in range(6):
+            x = x.at[k : k + 20].set(x[k + 1 : k + 21] * 0.5 + x[k : k + 20])
+        return x
+
+    x = executor.tensor(np.random.default_rng(1).standard_normal((300, 1100), dtype=np.float32))
+    jitted = hg.jit(updated)
+    np.testing.assert_allclose(jitted(x).to_numpy(), updated(x).to_numpy(), rtol=1e-6)
+    anchors = [g.anchor.operation.name for g in jitted.compiled(x).assembly.groups if g.anchor is not None]
+    assert anchors == ["overwrite"] * 6
+    few = executor.tensor(np.ones((30, 3), np.float32))
+    assert all(g.anchor is None for g in jitted.compiled(few).assembly.groups)

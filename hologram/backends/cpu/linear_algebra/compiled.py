@@ -16,6 +16,7 @@ from hologram.foundation.dtypes import DType
 from hologram.foundation.frozen import frozen
 
 FEW = 8  # lanes that small matrices do with
+LEAST = 1024  # elements: less is no sooner done here than LAPACK is called, and the code is made first
 _SHARED_NS = 12_000  # of a launch that is worth several threads
 _ROOM = 256 << 10  # bytes of a slice, of which a thread may have several
 
@@ -55,12 +56,13 @@ def _code(engine: Engine, kind: Kind) -> Code:
     return kept_code(engine, f"linalg_{kind.stem}", written, lambda: (written, ("each",)))
 
 
-def taken(stem: str, sizes: Mapping[str, int]) -> bool:
-    """Whether it is computed here."""
+def taken(stem: str, count: int, sizes: Mapping[str, int]) -> bool:
+    """Whether so many matrices are computed here."""
     way = WAYS.get(stem)
     if way is None or not min(sizes["m"], sizes["n"]):
         return False
-    return max(sizes["m"], sizes["n"], sizes["right"]) <= way.most
+    most = max(sizes["m"], sizes["n"], sizes["right"])
+    return most <= way.most and count * most**2 >= LEAST
 
 
 def kind_of(stem: str, dtype: DType, most: int, vector_bits: int, flag: bool) -> Kind:

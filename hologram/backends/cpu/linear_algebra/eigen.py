@@ -18,7 +18,9 @@ from hologram.backends.cpu.linear_algebra.triangles import filled, stepped
 
 DIAGONAL, BESIDE, COSINES, SINES, TOLD = range(5)  # lists of real numbers
 MOST_STEPS = 60  # for an eigenvalue
-TINY = 2.0**-4  # of an epsilon of the largest number: what is smaller is 0 beside the diagonal
+# Roundings of the tridiagonal form's largest number: what is smaller is 0 beside the diagonal. A step that passes that
+# number leaves as much in its place, so that less would never be left of a matrix of low rank.
+LEFT = 1.0
 
 
 def eigh(upper: bool) -> Unit:
@@ -55,7 +57,8 @@ def _eigen(d: Desk, upper: bool, vectors: bool) -> None:
         if vectors:
             multiplied(d, a, (n, w.i64("sub", n, 1)), turned, d.list(0), d.list(1), 1)
             d.each("0", n, lambda i: d.each("0", n, lambda j: turned.put(a.at(j, i), i, j)))
-        code.put(stepped(d, n, lambda k: _found(d, k, turned if vectors else None)))
+        largest = _largest(d)
+        code.put(stepped(d, n, lambda k: _found(d, k, largest, turned if vectors else None)))
         if vectors:
             brought(d, a, n, triangle, load)
             again(d, a, (n, n), turned, turned)
@@ -115,20 +118,35 @@ def _tridiagonal(d: Desk, a: Matrix, lists: Matrix) -> None:
     diagonal.set(f.real(a.at(last, last).real), last)
 
 
-def _found(d: Desk, first: str, turned: Matrix | None) -> str:
+def _largest(d: Desk) -> str:
+    """The largest number of the tridiagonal form."""
+    f, n = d.f, d.size["n"]
+    found = f.literal(0.0)
+    for numbers, count in ((d.reals(DIAGONAL), n), (d.reals(BESIDE), d.w.i64("sub", n, 1))):
+
+        def larger(k: str, held: list[str], numbers: Matrix = numbers) -> list[str]:
+            return [f.function("maxnum", held[0], f.function("fabs", numbers.item(k).real))]
+
+        (found,) = f.loop("0", count, "1", [(f.scalar, found)], larger)
+    return found
+
+
+def _found(d: Desk, first: str, largest: str, turned: Matrix | None) -> str:
     """QL steps until nothing is beside the diagonal's element `first`; 1 where too many were taken."""
     f, w = d.f, d.w
     diagonal, beside = d.reals(DIAGONAL), d.reals(BESIDE)
     end = w.i64("sub", d.size["n"], 1)
     epsilon = 2.0 ** -(f.part.mantissa + 1)
     m, steps = d.cell("i64", first), d.cell("i32", "0")
+    least = f.binary("fmul", largest, f.literal(LEFT))
+    least = f.binary("fmul", least, least)
 
     def look() -> str:
         k = m.value
         following = w.i64("add", k, 1)
         e = beside.item(k).real
         size = f.function("fabs", f.binary("fmul", diagonal.item(k).real, diagonal.item(following).real))
-        bound = f.binary("fmul", f.function("maxnum", size, f.literal(TINY**2)), f.literal(epsilon**2))
+        bound = f.binary("fmul", f.function("maxnum", size, least), f.literal(epsilon**2))
         small = f.compared("ole", f.binary("fmul", e, e), bound)
         stop = w(f"or i1 {small}, {w(f'icmp sge i64 {k}, {end}')}")
         m.put(w(f"select i1 {stop}, i64 {k}, i64 {following}"))
