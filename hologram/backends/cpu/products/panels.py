@@ -52,8 +52,7 @@ class Panels(Packing):
         micros = range(self.micro_rows - 1 if self._ways.many else 1, self.micro_rows + 1)
         pointers = ", ".join(f"ptr @micro{max(rows, micros.start)}" for rows in range(self.micro_rows + 1))
         table = f"@micros = internal constant [{self.micro_rows + 1} x ptr] [{pointers}]"
-        own = [table, self.convert(), *(self.micro(rows) for rows in micros), self.finish()]
-        return self.joined([*own, *functions])
+        return self.joined([table, self.convert(), *map(self.micro, micros), self.finish(), *functions])
 
     def joined(self, functions: Sequence[str]) -> str:
         """IR of these functions alone."""
