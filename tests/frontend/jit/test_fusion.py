@@ -14,6 +14,7 @@ from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Program
 from hologram.compiler.functions.transcendental import every, expand
 from hologram.compiler.fusion.fuse import MOST_INSTRUCTIONS
+from tests.needs import needs
 
 
 @dataclass(frozen=True)
@@ -169,8 +170,7 @@ def _adds(compiled: Any) -> bool:
 @pytest.mark.parametrize("name", CASES)
 def test_fused_results_and_kernels(executor: hg.Executor, name: str) -> None:
     case = CASES[name]
-    if hg.dtypes.dtype(case.dtype) not in executor.limits.dtypes:
-        pytest.skip(f"{executor} has no {case.dtype}")
+    needs(executor, case.dtype)
     tensors = [executor.tensor(a) for a in arrays(case)]
     jitted = hg.jit(case.function)
     found = jitted.compiled(*tensors)
