@@ -16,6 +16,7 @@ import pytest
 import hologram as hg
 from hologram.backends import registry
 from tests.backends import emulated
+from tests.needs import Lacking
 
 # Everything else runs in CI: the machine installs what it needs (requirements/).
 ABSENT_IN_CI = ("cuda", "metal")
@@ -194,8 +195,7 @@ def adapter(request: pytest.FixtureRequest, executor: hg.Executor) -> Iterator[h
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
     """Turns a skip into a failure where it may not be."""
     report = yield
-    # A `skipif` states what holds of Python or the platform, which no installing mends.
-    if report.skipped and not hasattr(report, "wasxfail") and not item.get_closest_marker("skipif"):
+    if report.skipped and not hasattr(report, "wasxfail") and not excused(item, call):
         forbid_skip(report, backend_of(item), item.config)
     return report
 
@@ -207,6 +207,12 @@ def pytest_make_collect_report(collector: pytest.Collector) -> Any:
     if report.skipped:
         forbid_skip(report, backend_of(collector), collector.config)
     return report
+
+
+def excused(item: pytest.Item, call: pytest.CallInfo[None]) -> bool:
+    """Whether no installing mends what a test lacks: `skipif` says it of Python, HOLOGRAM_WITHOUT took it away."""
+    reason = call.excinfo.value if call.excinfo else None
+    return item.get_closest_marker("skipif") is not None or (isinstance(reason, Lacking) and reason.told)
 
 
 def forbid_skip(report: Any, backend: str | None, config: pytest.Config) -> None:

@@ -17,6 +17,7 @@ from hologram.opset import OPERATIONS
 from hologram.opset.forms.expression import Expression
 from hologram.opset.forms.operation import Operation, Sample
 from hologram.opset.forms.row import Row
+from tests.needs import needs
 
 BOUNDED = settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow])
 EACH = pytest.mark.parametrize("dtype", COMPLEX, ids=str)
@@ -25,11 +26,6 @@ EACH = pytest.mark.parametrize("dtype", COMPLEX, ids=str)
 def numbers(seed: int, shape: tuple[int, ...], dtype: DType = dtypes.c64) -> Any:
     rng = np.random.default_rng(seed)
     return (rng.uniform(-2, 2, shape) + 1j * rng.uniform(-2, 2, shape)).astype(dtype.numpy)
-
-
-def needs(executor: hg.Executor, dtype: DType) -> None:
-    if dtype not in executor.limits.dtypes:
-        pytest.skip(f"{executor.device.info.name} has no {dtype}")
 
 
 # Views.

@@ -11,6 +11,7 @@ import hologram as hg
 from hologram.atlas import arithmetic
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType
+from tests.needs import needs
 
 EACH = pytest.mark.parametrize("dtype", dtypes.STORED, ids=repr)
 CODES = np.arange(256, dtype=np.uint8)
@@ -81,8 +82,7 @@ def test_every_bfloat16_becomes_the_code_of_pytorch(dtype: DType, executor: hg.E
 @EACH
 @pytest.mark.parametrize("source", NUMBERS, ids=repr)
 def test_casts_from_every_dtype(dtype: DType, source: DType, executor: hg.Executor) -> None:
-    if source not in executor.limits.dtypes:
-        pytest.skip(f"no {source} here")
+    needs(executor, source)
     random = np.random.default_rng(8)
     if source.is_float:
         with np.errstate(over="ignore"):
@@ -99,8 +99,7 @@ def test_casts_from_every_dtype(dtype: DType, source: DType, executor: hg.Execut
 @EACH
 def test_f64_is_rounded_once(dtype: DType, executor: hg.Executor) -> None:
     """PyTorch goes by way of f32, and rounds what lies next to a middle to it, and then to even."""
-    if dtypes.f64 not in executor.limits.dtypes:
-        pytest.skip("no f64 here")
+    needs(executor, dtypes.f64)
     middle = 1 + 2.0 ** -(dtype.mantissa + 1)
     x = np.array([middle - 2.0**-40, middle, middle + 2.0**-40])
     want = [1.0, 1.0, 1 + 2.0**-dtype.mantissa]

@@ -15,6 +15,7 @@ from hypothesis.extra import numpy as nps
 import hologram as hg
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType
+from tests.needs import has, needs
 from tests.test_random_programs import BOUNDED
 
 SHAPES = nps.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=5)
@@ -73,7 +74,7 @@ def view_steps(draw: st.DrawFn, shape: tuple[int, ...]) -> Callable[[Any], Any]:
 @BOUNDED
 @given(data=st.data())
 def test_chains_of_views(data: st.DataObject, executor: Any) -> None:
-    dtype = data.draw(st.sampled_from(EXACT))
+    dtype = data.draw(st.sampled_from([d for d in EXACT if has(executor, d)]))
     want: Any = numbers(data.draw(SHAPES), dtype, data.draw(st.integers(0, 99)))
     got = executor.tensor(want)
     for _ in range(data.draw(st.integers(1, 5))):
@@ -95,7 +96,7 @@ def test_chains_of_views(data: st.DataObject, executor: Any) -> None:
 @BOUNDED
 @given(data=st.data())
 def test_assignment_to_views(data: st.DataObject, executor: Any) -> None:
-    dtype = data.draw(st.sampled_from(EXACT))
+    dtype = data.draw(st.sampled_from([d for d in EXACT if has(executor, d)]))
     whole = numbers(data.draw(nps.array_shapes(min_dims=1, max_dims=3, max_side=6)), dtype, 1)
     tensor = executor.tensor(whole)
     part, view = whole, tensor
@@ -170,7 +171,8 @@ def operations(draw: st.DrawFn) -> tuple[Any, DType, np.ndarray, Any]:
 @BOUNDED
 @given(case=operations(), form=st.sampled_from(["tensor", "array", "reflected", "in place"]))
 def test_operators(case: tuple[Any, DType, np.ndarray, Any], form: str, executor: Any) -> None:
-    apply, _, left, right = case
+    apply, dtype, left, right = case
+    assume(has(executor, dtype))
     x = executor.tensor(left)
     if form == "tensor" and isinstance(right, np.ndarray):
         got, want = apply(x, executor.tensor(right)), apply(left, right)
@@ -198,7 +200,8 @@ def test_operators(case: tuple[Any, DType, np.ndarray, Any], form: str, executor
 
 @pytest.mark.parametrize("left", dtypes.COMPUTED, ids=repr)
 def test_promotion_is_the_array_apis(left: DType, executor: Any) -> None:
-    for right in dtypes.COMPUTED:
+    needs(executor, left)
+    for right in (d for d in dtypes.COMPUTED if has(executor, d)):
         x, y = executor.tensor(np.ones(2, left.numpy)), executor.tensor(np.ones(2, right.numpy))
         try:
             wanted = dtypes.promote(left, right)
@@ -225,6 +228,7 @@ def test_promotion_is_the_array_apis(left: DType, executor: Any) -> None:
     ],
 )  # fmt: skip
 def test_numbers_take_the_tensors_dtype(dtype: str, number: Any, wanted: str, executor: Any) -> None:
+    needs(executor, dtype)
     x = executor.tensor(np.ones(3, dtypes.dtype(dtype).numpy))
     for got in (hg.maximum(x, number), hg.maximum(number, x)):
         assert got.dtype.name == wanted

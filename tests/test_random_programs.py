@@ -15,6 +15,7 @@ from hologram.atlas.text import parse_program
 from hologram.atlas.verify import verify
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType
+from tests.needs import needs
 from tests.programs import Case, programs
 
 # In CI the same programs every time; elsewhere new ones.
@@ -73,8 +74,7 @@ def test_exact_programs_agree_to_the_bit(data: st.DataObject, executor: hg.Execu
 
 @pytest.mark.parametrize("dtype", [d for d in dtypes.COMPUTED if d is not dtypes.bool_], ids=str)
 def test_positions_convert_to_every_number(dtype: DType, executor: hg.Executor) -> None:
-    if dtype not in executor.limits.dtypes:
-        pytest.skip(f"the device has no {dtype}")
+    needs(executor, dtype)
     text = f"""program places rank 1 reduced 0
 buffer out : {dtype} write
 %0 = coordinate 0 : index

@@ -13,6 +13,7 @@ from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, Program
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType, f32, i32
+from tests.needs import needs
 
 THREADS = 8
 COUNTS = [1, 5, 8, 13, 16, 1003]
@@ -104,8 +105,7 @@ def agree(executor: hg.Executor, program: Program, dtype: DType, lanes: int) -> 
 @pytest.mark.parametrize("lanes", COUNTS)
 @pytest.mark.parametrize("dtype", KINDS, ids=repr)
 def test_a_lane_that_is_missing_stores_nothing(executor, dtype, lanes):
-    if dtype not in executor.limits.dtypes:
-        pytest.skip(f"the adapter has no {dtype}")
+    needs(executor, dtype)
     agree(executor, reverse(dtype), dtype, lanes)
     agree(executor, reverse(dtype, size=THREADS + 3), dtype, lanes)
 

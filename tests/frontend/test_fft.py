@@ -15,6 +15,7 @@ from hologram.foundation.dtypes import DType
 from hologram.opset.fourier.chirp import padded
 from hologram.opset.fourier.passes import radices, roots
 from hologram.opset.fourier.workgroups import Rows
+from tests.needs import needs
 
 pytestmark = pytest.mark.sampled(5)
 
@@ -272,8 +273,7 @@ def test_by_numpy_where_there_is_no_compiler(monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize("dtype", [dtypes.c64, dtypes.c128], ids=str)
 def test_rows_in_a_workgroup(executor: hg.Executor, shape: tuple[int, ...], dtype: DType) -> None:
     """More rows, and fewer, than a workgroup has; views; and one launch where a row fits."""
-    if dtype not in executor.limits.dtypes:
-        return
+    needs(executor, dtype)
     z = numbers(5, (*shape[:-1], 2 * shape[-1]), dtype)
     x = executor.tensor(z)[..., ::2]
     wide = z[..., ::2].astype(np.complex128)

@@ -10,6 +10,7 @@ import pytest
 import hologram as hg
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType
+from tests.needs import needs
 
 X = np.arange(120).reshape(4, 5, 6)
 ROWS, COLUMNS = np.array([3, 0, -1]), np.array([[1], [-2]])
@@ -84,6 +85,7 @@ def test_assigning(name: str, executor: hg.Executor) -> None:
 
 @pytest.mark.parametrize("dtype", dtypes.ALL, ids=repr)
 def test_every_dtype(dtype: DType, executor: hg.Executor) -> None:
+    needs(executor, dtype)
     values = (np.arange(35).reshape(5, 7) % 2).astype(dtype.numpy)
     x, positions = executor.tensor(values), executor.tensor(np.array([4, 0]))
     np.testing.assert_array_equal(x[positions].to_numpy(), values[[4, 0]], strict=True)

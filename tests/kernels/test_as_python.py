@@ -11,6 +11,7 @@ import pytest
 
 import hologram as hg
 from tests.kernels.test_ways_out import same
+from tests.needs import needs
 
 X = np.array([0, 1, 2, -3, 0], np.int32)
 
@@ -138,8 +139,7 @@ def in_doubles(x: hg.Array[hg.f32], out: hg.Array[hg.f64], whole: hg.Array[hg.i3
 
 
 def test_annotated_variables_and_integers_of_floats(executor: hg.Executor) -> None:
-    if hg.f64 not in executor.limits.dtypes:
-        pytest.skip("no f64 here")
+    needs(executor, hg.f64)
     x = np.array([0.1, -0.1, 0.0], np.float32)
     _, out, whole = same(in_doubles, executor, 3, x, np.zeros(3), np.zeros((3, 2), np.int32), atol=1e-9)
     assert np.allclose(out, x.astype(np.float64) * 1000 + 1e-3, rtol=0, atol=1e-9)

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import hologram as hg
+from tests.needs import needs
 
 RNG = np.random.default_rng(1)
 Pair = tuple[Any, Any]
@@ -474,8 +475,8 @@ def sessionize(ex: hg.Executor) -> Pair:
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_kernel(name: str, executor: hg.Executor) -> None:
-    if name in DOUBLE and hg.f64 not in executor.limits.dtypes:
-        pytest.skip("this device has no f64")
+    if name in DOUBLE:
+        needs(executor, hg.f64)
     found, want = CASES[name](executor)
     np.testing.assert_allclose(np.asarray(found, np.float64), np.asarray(want), rtol=2e-4, atol=2e-4)
 

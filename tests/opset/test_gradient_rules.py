@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import hologram as hg
+from tests.needs import needs
 
 pytestmark = pytest.mark.sampled(2)
 
@@ -287,8 +288,7 @@ NARROW = [c for c in CASES if not np.isinf([x.min() for x in c.values[0].operand
 @pytest.mark.parametrize("dtype", ["f16", "bf16"])
 @pytest.mark.parametrize("found", NARROW)
 def test_floats_of_16_bits_are_rounded_late(found: Case, dtype: str, executor: hg.Executor) -> None:
-    if hg.dtypes.dtype(dtype) not in executor.limits.dtypes:
-        pytest.skip(f"{executor} has no {dtype}")
+    needs(executor, dtype)
     given, gradient, wanted = gradients(found, dtype)
     operands = [executor.tensor(x.astype(np.float32)).astype(dtype) for x in given]
     for got, want in zip(gradient(*operands), wanted, strict=True):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import hologram as hg
+from tests.needs import needs
 
 WIDE = [np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64]
 OPERATORS: dict[str, Callable[[Any, Any], Any]] = {"//": lambda a, b: a // b, "%": lambda a, b: a % b}
@@ -58,8 +59,7 @@ def _near_multiples(dtype: type[np.integer]) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("name", OPERATORS)
 @pytest.mark.parametrize("dtype", WIDE)
 def test_near_multiples(dtype: type[np.integer], name: str, executor: hg.Executor) -> None:
-    if hg.dtypes.dtype(dtype) not in executor.limits.dtypes:
-        pytest.skip(f"no {dtype.__name__} here")
+    needs(executor, dtype)
     x, y = _near_multiples(dtype)
     divide = OPERATORS[name]
     np.testing.assert_array_equal(divide(executor.tensor(x), executor.tensor(y)).to_numpy(), divide(x, y))

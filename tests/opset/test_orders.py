@@ -12,6 +12,7 @@ from hologram.foundation.dtypes import COMPUTED, DType, dtype, f32, index, u32, 
 from hologram.machine.kernel import Binding
 from hologram.machine.plan import ORDER, Tile, reading, told, writing
 from hologram.opset.sort import orders
+from tests.needs import needs
 
 SHORT = [(40, n) for n in (17, 33, 128, 129, 256, 257)]
 SHAPES = [*SHORT, (17,), (1000,), (100_001,), (3, 20_000), (300, 100), (2, 9000), (0,), (5, 0)]
@@ -35,8 +36,7 @@ def _rows(kind: DType, shape: tuple[int, ...]) -> np.ndarray:
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("kind", [d for d in COMPUTED if d.name != "bf16"], ids=str)
 def test_orders_of_rows(kind: DType, shape: tuple[int, ...], descending: bool, executor: hg.Executor) -> None:
-    if kind not in executor.limits.dtypes:
-        pytest.skip(f"no {kind} here")
+    needs(executor, kind)
     x = _rows(kind, shape)
     want = orders(x, -1, descending) if x.size else np.zeros(shape, np.int64)
     t = executor.tensor(x)
@@ -66,8 +66,7 @@ SPREADS = {
 @pytest.mark.parametrize("kind", ["f32", "f64", "i32", "i64", "u64"])
 def test_keys_of_any_spread(kind: str, spread: str, n: int, executor: hg.Executor) -> None:
     """Long rows are dealt by the bits in which their keys differ, again and again where these are few or far apart."""
-    if dtype(kind) not in executor.limits.dtypes:
-        pytest.skip(f"no {kind} here")
+    needs(executor, kind)
     x = SPREADS[spread](np.random.default_rng(5), n)
     numpy = dtype(kind).numpy
     x = x.astype(np.int64).astype(f"u{numpy.itemsize}").view(numpy) if spread == "bits" else x.astype(numpy)

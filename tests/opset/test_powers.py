@@ -16,6 +16,7 @@ from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType
 from hologram.opset.power import pow_
 from tests.accuracy import check
+from tests.needs import needs
 
 EXPONENTS = (-64, -5, -3, -2, -1, -0.5, 0, 0.5, 1, 1.5, 2, 2.0, 3, 4, 5, 6, 7, 13, 33, 64, -1.25, 65)
 EDGES = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 2.0, -2.0]
@@ -35,8 +36,7 @@ def _bases(dtype: type[np.floating]) -> np.ndarray:
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16])
 def test_powers_by_numbers(dtype: type[np.floating], exponent: int | float, executor: hg.Executor) -> None:
     kind = dtypes.dtype(dtype)
-    if kind not in executor.limits.dtypes:
-        pytest.skip(f"no {kind} here")
+    needs(executor, kind)
     x = _bases(dtype)
     want = np.power(x.astype(np.longdouble), np.longdouble(exponent))
     inside = ~(np.abs(want) < np.finfo(dtype).tiny) | (want == 0)
@@ -53,8 +53,7 @@ def test_powers_by_numbers(dtype: type[np.floating], exponent: int | float, exec
 @pytest.mark.parametrize("dtype", INTEGERS)
 @pytest.mark.parametrize("exponent", [0, 1, 2, 3, 4, 5, 7, 8, 30, 63, 64, 65, 100])
 def test_powers_of_integers_wrap(dtype: type[np.integer], exponent: int, executor: hg.Executor) -> None:
-    if dtypes.dtype(dtype) not in executor.limits.dtypes:
-        pytest.skip(f"no {dtype.__name__} here")
+    needs(executor, dtype)
     facts = np.iinfo(dtype)
     x = np.arange(256).astype(np.uint8).view(np.int8).astype(dtype)
     x = np.concatenate([x, np.array([facts.min, facts.max, facts.max // 3], dtype)])

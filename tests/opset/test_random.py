@@ -10,6 +10,7 @@ import pytest
 
 import hologram as hg
 from hologram.opset.random import Key
+from tests.needs import needs
 
 # The streams of f32 that have been drawn since the first release.
 FIRST = {
@@ -24,6 +25,7 @@ def test_streams_of_f32_are_those_that_were(executor: hg.Executor, draw: Callabl
 
 
 def test_f64_has_53_random_bits(executor: hg.Executor) -> None:
+    needs(executor, hg.f64)
     whole = hg.random_uniform(executor, (4096,), seed=3, dtype="f64").to_numpy() * 2.0**53
     assert np.array_equal(whole, np.floor(whole))
     ones = (whole.astype(np.uint64)[:, None] >> np.arange(53, dtype=np.uint64) & np.uint64(1)).mean(0)
@@ -31,6 +33,7 @@ def test_f64_has_53_random_bits(executor: hg.Executor) -> None:
 
 
 def test_normal_numbers_of_f64_have_as_many(executor: hg.Executor) -> None:
+    needs(executor, hg.f64)
     drawn = hg.random_normal(executor, (1 << 15,), seed=3, dtype="f64").to_numpy()
     assert len(np.unique(drawn)) == drawn.size
     assert not np.array_equal(drawn, hg.random_normal(executor, (1 << 15,), seed=3).to_numpy())
@@ -38,6 +41,7 @@ def test_normal_numbers_of_f64_have_as_many(executor: hg.Executor) -> None:
 
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
 def test_every_bit_of_a_seed_counts(executor: hg.Executor, dtype: str) -> None:
+    needs(executor, dtype)
     seeds = [0, *(1 << k for k in range(64)), 2**64 - 1]
     drawn = {tuple(hg.random_uniform(executor, (4,), seed=s, dtype=dtype).tolist()) for s in seeds}
     assert len(drawn) == len(seeds)
@@ -57,6 +61,7 @@ def test_an_offset_counts_in_64_bits(executor: hg.Executor) -> None:
 def test_a_key_in_memory_draws_what_its_numbers_do(
     executor: hg.Executor, draw: Callable[..., Any], dtype: str
 ) -> None:
+    needs(executor, dtype)
     seed, offset = 2**63 + 12345, 2**32 - 3
 
     @hg.jit
@@ -67,7 +72,7 @@ def test_a_key_in_memory_draws_what_its_numbers_do(
     wanted = draw(executor, (5, 7), seed=seed, offset=offset + 2, dtype=dtype)
     assert found.dtype == wanted.dtype
     near = dict.fromkeys(("f16", "bf16"), 1e-2) | {"f32": 1e-6, "f64": 1e-14}
-    got, want = (x.astype("f64").to_numpy() for x in (found, wanted))
+    got, want = (x.to_numpy().astype(np.float64) for x in (found, wanted))
     np.testing.assert_allclose(got, want, rtol=near[dtype], atol=near[dtype])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,18 +12,23 @@ import pytest
 import hologram as hg
 from hologram.foundation.errors import ShapeError, UnsupportedDType
 from hologram.machine.layout import Layout
+from hologram.machine.plan import Target
 from hologram.opset.forms.operation import Operation
 from hologram.opset.neural import recurrent_whole
 from hologram.opset.neural.recurrence import recurrence_gradients, recurrences
+from tests.devices import limits
 
 
 @pytest.fixture(params=["one kernel", "steps"])
 def way(
     request: pytest.FixtureRequest, executor: hg.Executor, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[str]:
-    """Both ways that a CPU has; elsewhere there are steps alone."""
+    """Both ways that a CPU has, elsewhere there are steps alone; and steps of kernels that see few buffers."""
     if request.param == "steps":
+        target = executor.target
+        few = replace(target.limits, max_bindings=7)
         monkeypatch.setattr(recurrent_whole, "MOST_WEIGHTS", 0)
+        monkeypatch.setattr(executor, "target", replace(target, limits=few))
     executor.structures.clear()
     yield request.param
     executor.structures.clear()
@@ -111,3 +117,17 @@ def test_dtypes_are_one(executor: hg.Executor) -> None:
         recurrences["rnn_tanh"](zeros((4, 2, 3)), zeros((3, 3), hg.float16), zeros((2, 3)))
     with pytest.raises(UnsupportedDType, match="lengths must be i32, got f32"):
         recurrences["rnn_tanh"](zeros((4, 2, 3)), zeros((3, 3)), zeros((2, 3)), lengths=zeros((2,)))
+
+
+@pytest.mark.parametrize("operation", recurrence_gradients.values(), ids=str)
+def test_a_kernel_sees_no_more_buffers_than_it_may(
+    operation: Operation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recurrent_whole, "MOST_WEIGHTS", 0)
+    for sample in operation.samples(np.random.default_rng(7), hg.f32):
+        given = tuple(
+            x if x is None else Layout.contiguous(hg.dtypes.dtype(x.dtype), x.shape) for x in sample.operands
+        )
+        outputs = operation.infer(given, sample.attributes)
+        plan = operation.plan(given, outputs, sample.attributes, Target(limits(max_bindings=7)))
+        assert all(len(step.kernel.buffers) <= 7 for step in plan.steps)

@@ -13,6 +13,7 @@ import hologram as hg
 from hologram.atlas.builder import Builder
 from hologram.atlas.program import Access
 from hologram.foundation.dtypes import bf16, f32
+from tests.needs import needs
 
 U8 = np.array([1, 200, 255], np.uint8)
 I8 = np.array([-128, -1, 127], np.int8)
@@ -83,6 +84,7 @@ OF_ITSELF = {
 def test_an_operand_bound_twice_is_a_number_only_where_it_is_one(
     name: str, dtype: hg.dtypes.DType, executor: hg.Executor
 ) -> None:
+    needs(executor, dtype)
     ours, numpy = OF_ITSELF[name]
     with np.errstate(all="ignore"):
         x = SPECIAL.astype(dtype.numpy)
@@ -133,6 +135,7 @@ def nearest_even(x: np.ndarray, dtype: hg.dtypes.DType) -> np.ndarray:
 
 @pytest.mark.parametrize("dtype", [hg.dtypes.f16, hg.dtypes.bf16], ids=str)
 def test_f64_is_rounded_once(dtype: hg.dtypes.DType, executor: hg.Executor) -> None:
+    needs(executor, hg.f64)
     x = between(dtype)
     want = nearest_even(x, dtype)
     if dtype is hg.dtypes.f16:
@@ -230,6 +233,7 @@ def test_dropout_refuses_what_is_no_probability(executor: hg.Executor, p: float)
 def test_no_numbers_are_drawn_where_there_is_no_distribution(
     executor: hg.Executor, draw: Callable[..., Any], dtype: str
 ) -> None:
+    needs(executor, dtype)
     key = executor.tensor(np.array([1, 2], np.uint64))
     found = draw(executor.tensor([-5.0, -0.5, np.nan, 0.0, -0.0], dtype=dtype), key).to_numpy()
     np.testing.assert_array_equal(found, [np.nan, np.nan, np.nan, 0, 0])

@@ -13,6 +13,7 @@ from hologram.foundation.dtypes import COMPLEX, FLOATS, DType
 from hologram.opset import OPERATIONS
 from hologram.opset.forms.map import Elementwise
 from hologram.opset.forms.operation import Operation
+from tests.needs import needs
 
 NAN, INF = math.nan, math.inf
 AWKWARD = (NAN, INF, -INF, 0.0, -0.0, 1.0, -1.0, 2.5, -3.0, 0.5, -0.25)
@@ -86,8 +87,7 @@ def compare(got: np.ndarray, want: np.ndarray, signs: bool = True) -> None:
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 @pytest.mark.parametrize("name", STANDARD)
 def test_the_standards_special_cases(name: str, dtype: DType, executor: hg.Executor) -> None:
-    if dtype not in executor.limits.dtypes:
-        pytest.skip(f"{executor} has no {dtype}")
+    needs(executor, dtype)
     *operands, want = np.array(STANDARD[name]).T
     got = OPERATIONS[name](*(executor.tensor(o.astype(dtype.numpy)) for o in operands))
     compare(got.to_numpy(), want)
@@ -114,8 +114,7 @@ def test_awkward_numbers_as_in_numpy(operation: Operation, executor: hg.Executor
 
 @pytest.mark.parametrize("dtype", COMPLEX, ids=str)
 def test_awkward_complex_numbers_as_in_numpy(dtype: DType, executor: hg.Executor) -> None:
-    if dtype not in executor.limits.dtypes:
-        return
+    needs(executor, dtype)
     parts = np.array((0.0, -0.0, 0.5, -3.0, INF, -INF, NAN))
     z: Any = np.empty((7, 7), dtype.numpy)
     z.real, z.imag = parts[:, None], parts[None, :]

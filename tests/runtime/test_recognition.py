@@ -14,6 +14,7 @@ from hologram.compiler.recognition.recognise import PATTERNS, Pattern, recognise
 from hologram.compiler.recognition.templates import Spelling
 from hologram.foundation.dtypes import DType, bf16, f16, f32, f64, i32, u32
 from tests.compiler.recognition.test_recognise import GEMM
+from tests.needs import needs
 
 PROBLEMS = {2: [(9, 33, 18), (70, 1, 3), (1, 300, 1), (20, 65, 1)], 1: [(1, 700), (7, 300)]}
 CASES = [
@@ -54,8 +55,7 @@ def close(got: np.ndarray, want: np.ndarray, dtype: DType, count: int, largest: 
 def test_a_recognised_program_gives_the_same(
     pattern: Pattern, spelling: Spelling, dtype: DType, executor: hg.Executor
 ) -> None:
-    if dtype not in executor.limits.dtypes:
-        pytest.skip(f"no {dtype}")
+    needs(executor, dtype)
     for problem in PROBLEMS[pattern.reads][: 4 if dtype is f32 else 1]:
         if spelling.name == "a lane an element" and problem[0] != 1:
             continue

@@ -15,6 +15,7 @@ torch: Any = pytest.importorskip("torch")
 from hologram_torch import functional, nn, utils  # noqa: E402
 from hologram_torch.device.devices import devices  # noqa: E402
 from hologram_torch.tensors.memory import hologram_tensor  # noqa: E402
+from tests.needs import needs  # noqa: E402
 
 SHAPES: dict[str, tuple[tuple[int, ...], ...]] = {
     "add": ((3, 4), (3, 4)),
@@ -39,8 +40,7 @@ def operands(name: str, requires_grad: bool = False) -> list[Any]:
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_functions_are_torchs(name: str, executor: hg.Executor) -> None:
-    if hg.f64 not in executor.limits.dtypes:
-        pytest.skip(f"{executor} has no f64")
+    needs(executor, hg.f64)
     theirs = getattr(torch.nn.functional, name, None) or getattr(torch, name)
     given = operands(name)
     got = getattr(functional, name)(executor, *given)

@@ -65,6 +65,11 @@ def _product(steps: Steps, a: Place, b: Place, out: Place, target: Target) -> No
     steps.extend(plan, (a.position, b.position, out.position))
 
 
+def _add(steps: Steps, out: Place, more: Place, target: Target) -> None:
+    plan = add.plan((out.layout, more.layout), (out.layout,), {}, target)
+    steps.extend(plan, (out.position, more.position, out.position))
+
+
 def _turned(place: Place) -> Place:
     return Place(place.position, place.layout.permute((1, 0)))
 
@@ -206,6 +211,10 @@ class RecurrenceGradient(Layer):
             projected = repeated(steps, lambda: _product(steps, short, given["projection"], inner, target))
             arriving |= {"total": results[-1], "projected": short}
             operands |= {"inner": inner}
+        ahead = None  # the cotangent, where the kernel of the cell would see one buffer too many
+        bound = sum(place is not None for place in (operands | arriving).values()) + 1
+        if "inner" not in operands and bound > target.limits.max_bindings:
+            ahead = arriving.pop("cotangent")
         coming = arriving | {"product": product}
         # The first step has no gates behind it.
         first, rest = (
@@ -214,9 +223,10 @@ class RecurrenceGradient(Layer):
         order = range(times) if attributes["reverse"] else range(times - 1, -1, -1)
         for time in order:
             gather, step = first if time == order[0] else rest
+            if ahead is not None:
+                _add(steps, by_hidden, Place(ahead.position, ahead.layout.select(0, time)), target)
             steps.steps += (*(k.at(time) for k in gather), *projected, step.at(time), *through)
-        layout, at = by_hidden.layout, by_hidden.position
-        steps.extend(add.plan((layout, layout), (layout,), {}, target), (at, product.position, at))
+        _add(steps, by_hidden, product, target)
         return steps.plan()
 
 

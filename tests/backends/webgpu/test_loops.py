@@ -11,6 +11,7 @@ from hologram.atlas.functions import select
 from hologram.atlas.program import Access, Program
 from hologram.foundation.dtypes import DType, i32, i64, index, u32
 from hologram.foundation.errors import HologramError
+from tests.needs import needs
 
 LANES = 37  # no multiple of what a thread or a workgroup takes
 
@@ -100,8 +101,7 @@ def test_any_number_of_rounds(executor, n):
 @pytest.mark.parametrize("start", [0, 7])
 @pytest.mark.parametrize("step", [1, 3])
 def test_counters_of_each_dtype(executor, dtype, start, step):
-    if dtype not in executor.limits.dtypes:
-        pytest.skip(f"the adapter has no {dtype}")
+    needs(executor, dtype)
     for n in (0, 5, 250_003):
         agree(executor, counted(dtype, start, step), counted_by_hand(n, start, step), n=n)
 

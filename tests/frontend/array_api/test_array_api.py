@@ -12,6 +12,7 @@ import pytest
 import hologram as hg
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType
+from tests.needs import needs
 
 # Without matrix decompositions; fft is a module of its own.
 STANDARD = """
@@ -112,6 +113,7 @@ def elements(dtype: DType, shape: tuple[int, ...]) -> np.ndarray:
 @pytest.mark.parametrize("shape", [(0,), (1,), (7,), (3, 50), (2, 0, 3)], ids=str)
 @pytest.mark.parametrize("dtype", REAL, ids=repr)
 def test_what_is_found_among_elements(dtype: DType, shape: tuple[int, ...], executor: hg.Executor) -> None:
+    needs(executor, dtype)
     values = elements(dtype, shape)
     wide = np.zeros((2, *shape), dtype.numpy)
     wide[1] = values
@@ -188,7 +190,7 @@ def test_numbers_of_repeats_that_cannot_be_are_refused(executor: hg.Executor) ->
 
 
 def test_several_tensors(executor: hg.Executor) -> None:
-    a, b, c = np.arange(3), np.arange(4.0), np.arange(2)
+    a, b, c = np.arange(3), np.arange(4, dtype=np.float32), np.arange(2)
     for indexing in ("xy", "ij"):
         for arrays in ((a,), (a, b), (a, b, c), (a[:0], b)):
             want = np.meshgrid(*arrays, indexing=indexing)  # type: ignore[call-overload]

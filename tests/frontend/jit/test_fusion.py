@@ -14,6 +14,7 @@ from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Program
 from hologram.compiler.functions.transcendental import every, expand
 from hologram.compiler.fusion.fuse import MOST_INSTRUCTIONS
+from tests.needs import needs
 
 
 @dataclass(frozen=True)
@@ -169,8 +170,7 @@ def _adds(compiled: Any) -> bool:
 @pytest.mark.parametrize("name", CASES)
 def test_fused_results_and_kernels(executor: hg.Executor, name: str) -> None:
     case = CASES[name]
-    if hg.dtypes.dtype(case.dtype) not in executor.limits.dtypes:
-        pytest.skip(f"{executor} has no {case.dtype}")
+    needs(executor, case.dtype)
     tensors = [executor.tensor(a) for a in arrays(case)]
     jitted = hg.jit(case.function)
     found = jitted.compiled(*tensors)
@@ -185,10 +185,13 @@ def test_fused_results_and_kernels(executor: hg.Executor, name: str) -> None:
         np.testing.assert_allclose(ours.to_numpy(), eager.to_numpy(), rtol=slack, atol=slack)
     kernels = case.kernels if executor.limits.host_resident else case.elsewhere or case.kernels
     reasons = [group.reasons for group in found.assembly.groups]
-    if executor.limits.host_resident or executor.limits.software:
+    limits = executor.limits
+    # An update of Adam's sees more than 8 buffers, and a product without subgroups reads a copy.
+    short = not limits.host_resident and (limits.max_bindings <= 8 or limits.subgroup == 1)
+    if limits.host_resident or (limits.software and not short):
         assert found.dispatches == kernels, reasons
     else:  # kernels for a GPU's units take in more: a convolution is one on an H200
-        assert found.dispatches <= kernels, reasons
+        assert found.dispatches <= kernels + short, reasons
 
 
 def test_small_updates_of_different_sizes_share_kernels_where_launches_are_dear(
@@ -205,7 +208,8 @@ def test_small_updates_of_different_sizes_share_kernels_where_launches_are_dear(
     wanted = [[t.to_numpy() for t in three] for three in step(*lists)]
     jitted = hg.jit(step)
     kernels = jitted.dispatches(*lists)
-    assert kernels == len(sizes) if executor.limits.cheap_launches else kernels <= 2
+    most = 2 if executor.limits.max_bindings > 8 else 2 * len(sizes)  # Adam's updates see more, one alone
+    assert kernels == len(sizes) if executor.limits.cheap_launches else kernels <= most
     for _ in range(2):
         for ours, eager in zip(jitted(*lists), wanted, strict=True):
             for a, b in zip(ours, eager, strict=True):
@@ -238,7 +242,8 @@ def test_many_updates_share_kernels_where_launches_are_dear(executor: hg.Executo
     wanted = [[t.to_numpy() for t in three] for three in step(*lists)]
     jitted = hg.jit(step, donate=(0, 2, 3))
     kernels = jitted.dispatches(*lists)
-    assert kernels == 50 if executor.limits.cheap_launches else kernels <= 10
+    most = 10 if executor.limits.max_bindings > 8 else 2 * count
+    assert kernels == 50 if executor.limits.cheap_launches else kernels <= most
     for ours, eager in zip(jitted(*lists), wanted, strict=True):
         for a, b in zip(ours, eager, strict=True):
             np.testing.assert_allclose(a.to_numpy(), b, rtol=1e-6)

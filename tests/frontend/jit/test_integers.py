@@ -13,6 +13,7 @@ import pytest
 import hologram as hg
 from hologram import opset
 from hologram.frontend.jit.jitted import Jitted
+from tests.needs import needs
 
 SCALARS = [np.float16, np.float32, np.float64, np.int8, np.uint16, np.int32, np.int64, np.uint64]
 
@@ -67,8 +68,7 @@ def test_a_counter_is_data_also_where_it_is_returned(executor: hg.Executor, x: h
 def test_an_integer_has_the_dtype_and_the_bits_that_it_has_eagerly(
     executor: hg.Executor, dtype: str, function: Callable[[Any, Any], Any]
 ) -> None:
-    if dtype not in {d.name for d in executor.limits.dtypes}:
-        pytest.skip(f"no {dtype} here")
+    needs(executor, dtype)
     t = executor.tensor(np.arange(12).reshape(3, 4) % 5).astype(dtype)
     jitted = hg.jit(function)
     for n in (3, 1, 7, 2):

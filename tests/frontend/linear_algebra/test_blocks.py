@@ -12,6 +12,7 @@ import pytest
 import hologram as hg
 from hologram.opset.linear_algebra import solving
 from tests.frontend.linear_algebra.cases import DTYPES, EMPTY, definite, eps, general, near, regular, strided
+from tests.needs import needs
 
 pytestmark = pytest.mark.sampled(3)
 
@@ -35,8 +36,7 @@ def alone(executor: hg.Executor) -> Iterator[hg.Executor]:
 @pytest.mark.parametrize("make", [hg.Executor.tensor, strided], ids=["contiguous", "strided"])
 def test_cholesky_and_substitution(alone: hg.Executor, make: Any, shape: tuple[int, ...], dtype: str) -> None:
     kind = hg.dtypes.dtype(dtype)
-    if kind not in alone.limits.dtypes:
-        return
+    needs(alone, kind)
     held = definite(shape).astype(kind.numpy)
     x, wide = make(alone, held), held.astype(np.float64)
     for upper in (False, True):
@@ -77,8 +77,7 @@ def test_lu_and_what_is_solved_by_it(
     alone: hg.Executor, make: Any, shape: tuple[int, ...], dtype: str
 ) -> None:
     kind = hg.dtypes.dtype(dtype)
-    if kind not in alone.limits.dtypes:
-        return
+    needs(alone, kind)
     held = regular(shape).astype(kind.numpy)
     x, wide = make(alone, held), held.astype(np.float64)
     b = general((*shape[:-1], 3), 1).astype(kind.numpy)

@@ -20,6 +20,7 @@ from tests.frontend.linear_algebra.cases import (
     regular,
     strided,
 )
+from tests.needs import needs
 
 pytestmark = pytest.mark.sampled(5)
 
@@ -32,8 +33,7 @@ def given(
     executor: hg.Executor, make: Any, x: np.ndarray, dtype: str, whole: bool = True
 ) -> tuple[hg.Tensor, np.ndarray]:
     """A tensor, and what it holds in double precision."""
-    if hg.dtypes.dtype(dtype) not in executor.limits.dtypes:
-        pytest.skip(f"no {dtype} here")
+    needs(executor, dtype)
     kept = x.astype(hg.dtypes.dtype(dtype).numpy)
     return make(executor, kept), kept.astype(np.float64)
 

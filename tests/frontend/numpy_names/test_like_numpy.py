@@ -11,6 +11,7 @@ from hologram.frontend.numpy_names.histograms import RULES
 from hologram.frontend.numpy_names.padding import ALLOWED
 from hologram.frontend.numpy_names.quantiles import METHODS
 from tests.accuracy import flushed
+from tests.needs import needs
 
 DRAWN = np.random.default_rng(11)
 FLAT = DRAWN.standard_normal(40).astype(np.float32)
@@ -343,8 +344,7 @@ def test_methods_of_arrays(executor):
 @pytest.mark.parametrize("dtype", ["f32", "i64", "c64"])
 @pytest.mark.parametrize("name", ["concatenate", "stack"])
 def test_joined_as_another_dtype(executor, name, dtype):
-    if hg.dtypes.dtype(dtype) not in executor.limits.dtypes:
-        return
+    needs(executor, dtype)
     given = [WHOLE, WHOLE[::-1].copy()]
     alike(executor, name, given, axis=1, dtype=hg.dtypes.dtype(dtype).numpy)
     out = executor.empty((8, 9), "i32")

@@ -37,6 +37,8 @@ MOST_HEAD = 256  # elements of a query, and of a value
 PIECE = 8  # elements that are read at a time
 DTYPES = (f32, f16, bf16)
 NARROW = (f16, i8)  # that every kernel can read from words
+READ = ("q", "k", "v", "mask", "lengths", "slopes", "scales")  # the table of blocks in the place of a mask
+BOUND = len(READ) + 1  # buffers, those that are not there included
 AXES = ("offset", "batch", "head", "group")
 SCALARS = (
     *told(u32, "rows", "keys", "e", "ev", "groups", "parts", "chunk", "window", "block", "blocks"),
@@ -91,6 +93,7 @@ def few_steps(steps: Steps, found: Attended, result: Place, limits: Limits) -> b
         return False
     if (
         q.dtype not in DTYPES
+        or BOUND > limits.max_bindings
         or not 0 < e <= MOST_HEAD
         or ev > MOST_HEAD
         or (own and (e % PIECE or ev % PIECE))
@@ -229,9 +232,6 @@ def _shared(
         _join(steps, left, places["sinks"] if found.sinks is not None else None, target)
     if target is not result:
         steps.copy(target, result)
-
-
-READ = ("q", "k", "v", "mask", "lengths", "slopes", "scales")  # the table of blocks in the place of a mask
 
 
 def _converted(steps: Steps, place: Place, dtype: DType) -> Place:
