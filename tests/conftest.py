@@ -98,7 +98,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    kept = items if config.getoption("--whole") else list(sampled(items, config.getoption("--cases")))
+    kept = items if config.getoption("--whole") else list(sampled(items, config.getoption("--cases") or 1))
     kept = kept[:: config.getoption("--every")]
     left_out = set(items).difference(kept)
     if left_out:

@@ -264,6 +264,6 @@ def test_gradients_of_a_product_of_two_vectors(executor: hg.Executor) -> None:
     """Several products of a row may become one, where what it is multiplied with are matrices."""
     a, b = (executor.tensor(np.arange(3, dtype=np.float32) + k) for k in (1, 2))
     gradient = hg.grad(lambda a, b: dot_along(a, b) ** 2, argnums=(0, 1))
-    for jitted, eager in zip(hg.jit(gradient)(a, b), gradient(a, b), strict=True):
-        np.testing.assert_array_equal(jitted.to_numpy(), eager.to_numpy())
-    np.testing.assert_array_equal(jitted.to_numpy(), [40, 80, 120])
+    for found in (hg.jit(gradient)(a, b), gradient(a, b)):
+        np.testing.assert_array_equal(found[1].to_numpy(), [40, 80, 120])
+        np.testing.assert_array_equal(found[0].to_numpy(), [80, 120, 160])
