@@ -9,11 +9,9 @@ EVERY   ?= 16
 ifeq ($(shell uname -s),Linux)
 EMULATED = $(TESTS) --whole --backend cuda-emulated --backend metal-emulated --every $(EVERY) tests/test_ops.py
 endif
-# Of a test with many cases the first 8 run on each backend, and one in CASES of the others; `make test CASES=1` runs all.
-CASES   ?= 4
 # Half of the suite's time is compilers. Most of it does without optimising; what is about optimised code, demos,
 # language models and the documents run as users have them, and one operation in 4 runs again so.
-TESTS       = $(BIN)/pytest -n 2 --dist worksteal --cases $(CASES)
+TESTS       = $(BIN)/pytest -n 2 --dist worksteal
 AS_USERS    = tests/backends/cpu tests/cli tests/demo tests/llm tests/test_documents.py tests/torch/test_gguf.py
 UNOPTIMISED = HOLOGRAM_CPU_OPTIMISE=0 GALLIVM_PERF=nopt $(TESTS) $(AS_USERS:%=--ignore=%)
 # The same on other drivers of WebGPU: SwiftShader (Debian's chromium brings it), and one that lacks all that one may lack.

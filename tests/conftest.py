@@ -22,9 +22,6 @@ from tests.needs import Lacking
 ABSENT_IN_CI = ("cuda", "metal")
 
 
-ALWAYS = 8  # cases of a test that run in any case
-
-
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--backend",
@@ -40,16 +37,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="run one test in N, evenly spread: a part, always the same, of what takes too long as a whole",
     )
     parser.addoption(
-        "--cases",
-        type=int,
-        default=1,
-        metavar="N",
-        help=f"of a test's cases on a backend run the first {ALWAYS} and one in N of the others",
-    )
-    parser.addoption(
         "--whole",
         action="store_true",
-        help="run all of what the mark `sampled` thins out, and `--cases`",
+        help="run all of what the mark `sampled` thins out",
     )
     parser.addoption(
         "--update-golden",
@@ -98,7 +88,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    kept = items if config.getoption("--whole") else list(sampled(items, config.getoption("--cases") or 1))
+    kept = items if config.getoption("--whole") else list(sampled(items))
     kept = kept[:: config.getoption("--every")]
     left_out = set(items).difference(kept)
     if left_out:
@@ -106,23 +96,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=list(left_out))
 
 
-def sampled(items: list[pytest.Item], share: int) -> Iterator[pytest.Item]:
+def sampled(items: list[pytest.Item]) -> Iterator[pytest.Item]:
     """One in as many cases of a file's tests as its mark says, evenly spread; tests without cases all run.
 
-    Each backend begins one case later than the one before, so that together they run more of the cases. Where no mark
-    says how many, the first ALWAYS cases of each test run on each backend, and one in `share` of the others.
+    Each backend begins one case later than the one before, so that together they run more of the cases.
     """
     seen: dict[str, Counter[str | None]] = {}
     for item in items:
-        mark = item.get_closest_marker("sampled")
-        if not cases(item):
+        mark, file = item.get_closest_marker("sampled"), item.nodeid.partition("::")[0]
+        if mark is None or not cases(item):
             yield item
             continue
-        group = item.nodeid.partition("[" if mark is None else "::")[0]
-        counts, backend = seen.setdefault(group, Counter()), backend_of(item)
+        counts, backend = seen.setdefault(file, Counter()), backend_of(item)
         counts[backend] += 1
-        place = counts[backend] - 1 + list(counts).index(backend)
-        if place % mark.args[0] == 0 if mark else counts[backend] <= ALWAYS or place % share == 0:
+        if (counts[backend] - 1 + list(counts).index(backend)) % mark.args[0] == 0:
             yield item
 
 
