@@ -72,7 +72,7 @@ class Asks(Exception):
 
 
 class Operators(torch.fx.Interpreter):
-    """A graph's operators one by one, as they are traced."""
+    """A graph's operators one by one, as they are traced; raises Asks for one that asks for an element."""
 
     def run_node(self, n: torch.fx.Node) -> Any:
         try:

@@ -159,6 +159,7 @@ def test_the_compiler_that_writes_no_kernels_names_the_one_that_does() -> None:
         compiled(torch.ones(3, device="hologram"))
 
 
+@pytest.mark.parametrize("device", ["hologram", "cpu"])
 @pytest.mark.parametrize(
     "function",
     [
@@ -169,12 +170,12 @@ def test_the_compiler_that_writes_no_kernels_names_the_one_that_does() -> None:
     ],
     ids=["histc", "histogram", "histogramdd", "two"],
 )
-def test_operators_that_ask_for_an_element_run_as_they_are(function: Any) -> None:
+def test_operators_that_ask_for_an_element_run_as_they_are(function: Any, device: str) -> None:
     """Bounds that nobody gave are the least and the largest element."""
     compiled = torch.compile(function, backend="hologram")
     for seed in (0, 1):
         x = torch.rand(50, generator=torch.Generator().manual_seed(seed))
-        ours = x.to("hologram")
+        ours = x.clone().to(device)
         wanted, found = function(x), compiled(ours)
         pairs = zip(wanted, found, strict=True) if isinstance(wanted, tuple) else [(wanted, found)]
         for theirs, mine in [*pairs, (x, ours)]:

@@ -31,9 +31,7 @@ from hologram.opset.forms.row import Row
 
 CHEAP = 4  # instructions that are rather computed twice than kept in memory
 MOST_COPIES = 2  # kernels that compute a cheap value anew
-MOST_BOXES = (
-    4  # of one kernel that a value is computed for: chains of padding and updates see it in more and more
-)
+MOST_BOXES = 4  # of a kernel that a value is computed for: chains of padding see it in more and more
 LAUNCH = 250_000  # instructions that cost no more than a further launch and the memory between the two
 MOST_OPERATIONS = 128  # of one kernel: compilers take more than twice as long for twice as many
 MOST_INSTRUCTIONS = (

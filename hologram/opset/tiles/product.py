@@ -230,9 +230,8 @@ def _summed(steps: Steps, a: Place, b: Place, out: Place, target: Target) -> Non
     which computes all products so, takes them in pieces that depend on sizes alone.
     """
     dtype = types.promoted((a.layout.dtype, b.layout.dtype))
-    if (
-        target.limits.reproducible and dtype.computed != dtype
-    ):  # one at least becomes f32, as partial sums are
+    if target.limits.reproducible and dtype.computed != dtype:
+        # One operand at least becomes f32, as partial sums are: those whose elements are read often.
         *_, m, n = out.layout.shape
         often = n >= ROWS_OF_A_LANE, m >= ROWS_OF_A_LANE
         a, b = (
