@@ -120,6 +120,8 @@ class CompiledGraph:
             raise refusal("compiled graph", error) from error
 
     def _run(self, given: list[Any]) -> list[Any]:
+        if self._stages is not None:
+            return self._in_turn(given)
         if self._index is None:
             self._settle(given)
         tensors = []
@@ -143,7 +145,7 @@ class CompiledGraph:
             tensors = self._ordered(given, tensors)
             key.append(are_own(tensors, len(self._writes)))
         variant = self._variants.get(tuple(key))
-        if self._stages is not None or (variant is None and self._is_rare(tuple(key), given)):
+        if variant is None and self._is_rare(tuple(key), given):
             return self._in_turn(given)
         if variant is None:
             try:
