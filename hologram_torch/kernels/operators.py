@@ -18,13 +18,16 @@ def operator(name: str) -> OpOverload:
     return getattr(getattr(torch.ops.aten, packet), overload or "default")
 
 
+def found(name: str) -> OpOverload | None:
+    """The operator of a name, or None where this PyTorch has none: versions add, rename and drop some."""
+    packet, _, overload = name.partition(".")
+    group = getattr(torch.ops.aten, packet, None)
+    return None if group is None else getattr(group, overload or "default", None)
+
+
 def present(names: str) -> Iterator[OpOverload]:
-    """Those of several operators, by names between spaces, that this PyTorch has: some go with a new one."""
-    for name in names.split():
-        packet, _, overload = name.partition(".")
-        group = getattr(torch.ops.aten, packet, None)
-        if group is not None and (overload or "default") in group.overloads():
-            yield operator(name)
+    """Those of several operators, by names between spaces, that this PyTorch has."""
+    return filter(None, map(found, names.split()))
 
 
 def name_of(overload: OpOverload) -> str:

@@ -12,7 +12,7 @@ from torch._ops import OpOverload
 from hologram.opset.forms.operation import Operation
 from hologram.runtime.dispatch import deferred
 from hologram_torch.kernels.kernel import InPlace, Kernel, Promotes, Promotion
-from hologram_torch.kernels.operators import name_of, operator, variants
+from hologram_torch.kernels.operators import found, name_of, operator, variants
 from hologram_torch.kernels.outputs import Out
 from hologram_torch.kernels.plain import Plain
 from hologram_torch.kernels.short.quick import quick
@@ -24,6 +24,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 library = torch.library.Library("aten", "IMPL")
 everything_else = torch.library.Library("_", "IMPL")
 KERNELS: dict[str, Kernel] = {}  # by ATen's names
+LACKING: list[str] = []  # names of kernels whose operators this PyTorch has not
 
 
 def register(name: str, function: Callable[..., Any], recorded: bool = False) -> None:
@@ -62,9 +63,12 @@ def add(
     """Registers a function of hologram's tensors for an operator and for its forms in place and with outputs.
 
     `operation` is what it computes of its operands alone, without other arguments. `around` makes of each form and its
-    kernel what PyTorch calls.
+    kernel what PyTorch calls. An operator that this PyTorch has not costs itself alone; see `LACKING`.
     """
-    overload = operator(name)
+    overload = found(name)
+    if overload is None:
+        LACKING.append(name)
+        return
     forms = [(Kernel, overload), *((FORMS[form], other) for form, other in variants(overload))]
     for form, other in forms:
         own = name_of(other)
