@@ -12,6 +12,7 @@ import torch
 import hologram_autoload
 from hologram_torch.door import door
 from hologram_torch.loading import NAME, is_it, whole
+from hologram_torch.reach import expect
 
 # PyTorch's own accelerator makes way for an import of ours: its C++ knows one.
 TAKEN = hologram_autoload.theirs()
@@ -93,3 +94,10 @@ ANSWERS: dict[str, Callable[..., Any]] = {  # functions of torch._C
     "_accelerator_getStream": _of_module("current_stream"),
     "_accelerator_setStream": _of_module("set_stream"),
 }
+
+
+def settle() -> None:
+    """Has torch.accelerator ask here."""
+    expect(hasattr(torch._C, "_accelerator_getAccelerator"), "torch._C has no such function")
+    for name, answer in ANSWERS.items():
+        setattr(torch._C, name, answer)

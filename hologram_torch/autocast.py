@@ -6,14 +6,17 @@ The lists are those of PyTorch's CUDA device (ATen/autocast_mode.h); networks ru
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
 from torch._C import DispatchKey, DispatchKeySet
 from torch.utils import _pytree as pytree
 
-from hologram_torch.kernels.operators import operator
+from hologram_torch.kernels.operators import found, operator
 from hologram_torch.kernels.registry import everything_else, library
+from hologram_torch.loading import NAME
+from hologram_torch.reach import reach
 
 KEY = "AutocastPrivateUse1"
 KEYS = DispatchKeySet(getattr(DispatchKey, KEY))  # the stubs leave it out
@@ -82,11 +85,25 @@ def _in_the_widest(args: Any, kwargs: Any) -> Any:
     return _cast((args, kwargs), wide) if len(kinds) > 1 else (args, kwargs)
 
 
+def _guard() -> Callable[[], AbstractContextManager[Any]]:
+    guard: Any = torch._C._ExcludeDispatchKeyGuard  # pyright: ignore[reportAttributeAccessIssue]
+    return lambda: guard(KEYS)
+
+
+_without_autocast = reach(
+    "autocast",
+    "torch._C._ExcludeDispatchKeyGuard",
+    "operators under torch.autocast cost more of the host's time",
+    _guard,
+    lambda: torch.autocast(NAME, enabled=False),
+)
+
+
 def _kernel(name: str, prepare: Callable[[Any, Any], Any]) -> Callable[..., Any]:
     run = operator(name)
 
     def kernel(*args: Any, **kwargs: Any) -> Any:
-        with torch._C._ExcludeDispatchKeyGuard(KEYS):  # pyright: ignore[reportAttributeAccessIssue]
+        with _without_autocast():
             args, kwargs = prepare(args, kwargs)
             return run(*args, **kwargs)
 
@@ -108,6 +125,6 @@ for _names, _prepare in (
     (GIVING_F32, _giving_f32),
     (IN_THE_WIDEST, _in_the_widest),
 ):
-    for _name in _names.split():
+    for _name in filter(found, _names.split()):
         library.impl(_name, _kernel(_name, _prepare), KEY)
 library.impl("binary_cross_entropy", _refused, KEY)

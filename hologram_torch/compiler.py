@@ -6,6 +6,7 @@ are, so that a model may be compiled before it is moved, and one program may hav
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Sequence
 from importlib import import_module
@@ -14,6 +15,7 @@ from typing import Any
 import torch
 
 from hologram_torch.loading import NAME
+from hologram_torch.reach import expect
 
 Theirs: Any = torch._TorchCompileInductorWrapper
 
@@ -45,5 +47,7 @@ class Wrapper(Theirs):
 
 def settle() -> None:
     """Has torch.compile ask."""
+    taken = list(inspect.signature(Theirs.__init__).parameters)[1:4]
+    expect(taken == ["mode", "options", "dynamic"], f"it takes mode, options and dynamic, not {taken}")
     changed: Any = torch
     changed._TorchCompileInductorWrapper = Wrapper

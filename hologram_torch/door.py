@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from hologram_torch.loading import NAME, whole
+from hologram_torch.reach import reach
 
 CODEGENS = (
     "CppWrapperCodegen",
@@ -65,7 +66,13 @@ class Door(types.ModuleType):
 
     def __getattr__(self, name: str) -> Any:
         if name in CODEGENS:
-            return import_module("hologram_torch.inductor").Refusal
+            return reach(
+                "codegens",
+                "torch._inductor.codegen",
+                "Inductor refuses graphs of the device in its own words",
+                lambda: import_module("hologram_torch.inductor").Refusal,
+                None,
+            )
         if name.startswith("__"):  # what Python asks of modules
             raise AttributeError(f"torch.{NAME} has no {name}")
         return getattr(whole().module, name)

@@ -21,6 +21,7 @@ from torch._higher_order_ops.flex_attention import flex_attention as _operator
 from torch.nn.attention import flex_attention
 
 from hologram_torch import traced
+from hologram_torch.reach import expect
 
 SCORES = 4 << 20  # that are made at a time
 LEAST_ROWS = 16  # of them, that products are worth it
@@ -115,6 +116,7 @@ def _wanted(x: Any) -> Any:
 def settle() -> None:
     """Has PyTorch take the device."""
     changed: Any = flex_attention
+    expect(hasattr(changed, "_validate_device"), "torch.nn.attention.flex_attention has no _validate_device")
     changed._validate_device = traced.validated
     _operator.py_impl(DispatchKey.PrivateUse1)(attention)
     flex_attention_backward.py_impl(DispatchKey.PrivateUse1)(attention_backward)

@@ -10,13 +10,30 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from importlib import import_module
 from typing import Any, NoReturn
 
 import torch
-from torch.utils._python_dispatch import _disable_current_modes
+
+from hologram_torch.reach import reach
 
 NAME = "hologram"
+
+
+def _leaving_modes() -> tuple[Callable[[], Any], ...]:
+    from torch.utils._python_dispatch import _disable_current_modes
+
+    return torch._C.DisableTorchFunction, _disable_current_modes
+
+
+_without_functions, _without_modes = reach(
+    "modes",
+    "torch.utils._python_dispatch._disable_current_modes",
+    "the device must be used once before a mode is entered (torch.device(...) as a context, fake tensors)",
+    _leaving_modes,
+    (nullcontext, nullcontext),
+)
 
 
 class Whole:
@@ -31,10 +48,10 @@ class Whole:
         if self.loaded:
             return sys.modules["hologram_torch.computing"]
         # Whoever comes first may be in a mode: tensors that modules make would be fake, or on another device.
-        with torch._C.DisableTorchFunction(), _disable_current_modes(), torch.inference_mode(False):
+        with _without_functions(), _without_modes(), torch.inference_mode(False):
             module = import_module("hologram_torch.computing")
         # That a thread runs its own backward passes, see tensors/memory.py, was said within and is undone with a mode.
-        torch._C._set_multithreading_enabled(False)  # pyright: ignore[reportAttributeAccessIssue]
+        torch.autograd.set_multithreading_enabled(False)
         return module
 
     def door(self, owner: Any, name: str, opened: Any) -> None:

@@ -10,12 +10,11 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from torch._decomp.decompositions import Reduction
-
 import hologram as hg
 from hologram_torch.kernels.fused import decomposition, fused
 from hologram_torch.kernels.registry import add, implements
 
+MEAN = 1  # ATen's number of a reduction
 BY_DECOMPOSITION = """
 _log_softmax_backward_data _softmax_backward_data elu_backward glu glu_backward hardshrink hardsigmoid
 hardsigmoid_backward hardswish hardswish_backward hardtanh_backward leaky_relu_backward log_sigmoid_backward
@@ -113,5 +112,5 @@ def smooth_l1_loss_backward(cotangent: Any, x: Any, target: Any, reduction: int,
     difference = x.astype(x.dtype.computed, copy=False) - target
     slope = hg.where(hg.greater_equal(difference, beta), 1.0, difference / beta if beta else difference)
     slope = hg.where(hg.less_equal(difference, -beta), -1.0, slope)
-    share = 1.0 / max(x.size, 1) if reduction == Reduction.MEAN.value else 1.0
+    share = 1.0 / max(x.size, 1) if reduction == MEAN else 1.0
     return (cotangent * slope * share).astype(x.dtype, copy=False)

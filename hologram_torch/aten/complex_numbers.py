@@ -16,8 +16,9 @@ from torch.utils import _pytree as pytree
 
 import hologram as hg
 from hologram.runtime.dispatch import deferred
-from hologram_torch.kernels.operators import operator
+from hologram_torch.kernels.operators import found, operator
 from hologram_torch.kernels.registry import override, register
+from hologram_torch.redispatch import redispatched
 from hologram_torch.tensors.memory import HOST_KEYS, hologram_tensor, is_ours, torch_tensor
 
 
@@ -26,7 +27,7 @@ def _view(name: str, traced: Any) -> None:
 
     A trace knows values, not bytes: there it is a copy.
     """
-    run = operator(name)._handle.redispatch_boxed
+    run = redispatched(operator(name))
 
     def kernel(x: torch.Tensor) -> torch.Tensor:
         return torch_tensor(traced(hologram_tensor(x))) if deferred() else run(HOST_KEYS, x)
@@ -104,5 +105,5 @@ def _resolving(name: str, key: DispatchKey) -> Callable[..., Any]:
 
 
 for _key, _names in LET_THROUGH.items():
-    for _name in _names:
+    for _name in filter(found, _names):
         override(_name, _resolving(_name, _key), _key.name)

@@ -6,25 +6,23 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch._decomp import decomposition_table
 from torch._ops import OpOverload
 from torch.utils import _pytree as pytree
 
 from hologram_torch.kernels import refusals
 from hologram_torch.kernels.errors import refusal
+from hologram_torch.kernels.fused import DECOMPOSITIONS
 from hologram_torch.kernels.kernel import NAMES
-from hologram_torch.kernels.operators import is_output, name_of, variants
+from hologram_torch.kernels.operators import has_kernel, is_output, name_of, variants
 from hologram_torch.kernels.registry import KERNELS, register
 
 LEFT_OUT = ("_to_copy", "copy", "copy_", "empty_like", "lift_fresh", "detach", "clone", "to.")
-has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
 COMPUTING = ("PrivateUse1", "CompositeImplicitAutograd", "CompositeExplicitAutograd")  # keys of such kernels
 
 
 def wanted(overload: OpOverload) -> bool:
     """Whether nothing computes an operator on the device; PyTorch's way from one form to another counts as nothing."""
-    name = f"aten::{name_of(overload)}"
-    return name_of(overload) not in _taken and not any(has_kernel(name, key) for key in COMPUTING)
+    return name_of(overload) not in _taken and not any(has_kernel(overload, key) for key in COMPUTING)
 
 
 def guarded(overload: OpOverload, kernel: Callable[..., Any]) -> Callable[..., Any]:
@@ -103,7 +101,7 @@ def decompose(overload: OpOverload, function: Callable[..., Any]) -> None:
 
 
 _taken = set(KERNELS)
-for _overload, _function in decomposition_table.items():
+for _overload, _function in DECOMPOSITIONS.items():
     if isinstance(_overload, OpOverload) and _overload.namespace == "aten":
         _arguments = _overload._schema.arguments
         if not any(map(is_output, _arguments)) and not name_of(_overload).startswith(LEFT_OUT):

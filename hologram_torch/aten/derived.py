@@ -13,9 +13,10 @@ from hologram.opset.forms import types
 from hologram.opset.forms.map import Elementwise
 from hologram.opset.forms.operation import ATEN_WORDS, Operation
 from hologram.opset.forms.row import Row
-from hologram_torch.kernels.kernel import Promotes, Promotion, counts
-from hologram_torch.kernels.operators import name_of, operator
-from hologram_torch.kernels.registry import KERNELS, add
+from hologram_torch.kernels.kernel import Promotes, counts
+from hologram_torch.kernels.operators import found, has_kernel
+from hologram_torch.kernels.promotion import Promotion
+from hologram_torch.kernels.registry import KERNELS, LACKING, add
 from hologram_torch.tensors.dtypes import dtype_of
 
 Bind = Callable[..., tuple[Operation, Sequence[Any], Mapping[str, Any]]]  # an operation, operands, attributes
@@ -34,10 +35,8 @@ PROMOTIONS: dict[Any, Promotes] = {  # by the declaration's rule
 
 def composed(overload: OpOverload) -> bool:
     """Whether PyTorch takes the operator apart itself, gradients included, or it gives views."""
-    name = f"aten::{name_of(overload)}"
-    has = torch._C._dispatch_has_kernel_for_dispatch_key
     views = any(r.alias_info is not None for r in overload._schema.returns)
-    return views or has(name, "CompositeImplicitAutograd")
+    return views or has_kernel(overload, "CompositeImplicitAutograd")
 
 
 def binding(operation: Operation, overload: OpOverload) -> Bind:
@@ -101,8 +100,10 @@ def _setting(operation: Operation, name: str) -> Callable[[Any], Any]:
 
 for _operation in OPERATIONS.values():
     for _name in _operation.aten:
-        _overload = operator(_name)
-        if _name not in KERNELS and not composed(_overload):
+        _overload = found(_name)
+        if _overload is None:
+            LACKING.append(_name)
+        elif _name not in KERNELS and not composed(_overload):
             _rule: Any = getattr(_operation, "types", None)
             _promotes = PROMOTIONS.get(_rule)
             _short = _promotes is not None and not _operation.attributes and len(_operation.operands) < 3

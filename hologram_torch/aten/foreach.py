@@ -17,6 +17,7 @@ from hologram_torch.kernels.fused import Fused, in_torch
 from hologram_torch.kernels.lists import Updates, alike, apart, is_device_scalar, numbers, wide
 from hologram_torch.kernels.operators import LOOP, operator
 from hologram_torch.kernels.registry import register
+from hologram_torch.redispatch import redispatched
 from hologram_torch.tensors.memory import hologram_tensor, torch_tensor
 
 Combine = Callable[..., Tensor]
@@ -90,7 +91,7 @@ class OnLists:
             register(full, self._kernel(operator(full), taken, form != name))
 
     def _kernel(self, overload: Any, taken: Callable[..., Any], in_place: bool) -> Callable[..., Any]:
-        loop = overload._handle.redispatch_boxed
+        loop = redispatched(overload)
 
         def kernel(*args: Any, **kwargs: Any) -> Any:
             given = taken(*args, **kwargs)
@@ -167,7 +168,7 @@ def _norms(lists: list[Tensor], order: Any, dtype: Any) -> list[Tensor]:
 
 
 _norms_together = Fused(_norms)
-_loop = torch.ops.aten._foreach_norm.Scalar._handle.redispatch_boxed
+_loop = redispatched(torch.ops.aten._foreach_norm.Scalar)
 
 
 def _foreach_norm(

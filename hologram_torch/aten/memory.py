@@ -25,6 +25,9 @@ from hologram_torch.kernels.overlap import refuse_overlap
 from hologram_torch.kernels.plain import Plain
 from hologram_torch.kernels.registry import implements, library, override, register
 from hologram_torch.kernels.views import register_compiled
+from hologram_torch.native import SLOWER
+from hologram_torch.reach import reach
+from hologram_torch.redispatch import redispatched
 from hologram_torch.tensors.dtypes import DTYPES, host_array, host_tensor
 from hologram_torch.tensors.mapped import release
 from hologram_torch.tensors.memory import (
@@ -52,7 +55,7 @@ VIEWS = (
 
 
 def _view(name: str) -> Any:
-    run = operator(name)._handle.redispatch_boxed
+    run = redispatched(operator(name))
 
     def kernel(*args: Any, **kwargs: Any) -> Any:
         return run(HOST_KEYS, *args, **kwargs)
@@ -60,7 +63,7 @@ def _view(name: str) -> Any:
     return kernel
 
 
-_compiled = register_compiled()
+_compiled = reach("view-kernels", "its stable C interface for operators", SLOWER, register_compiled, ())
 for _name in VIEWS:
     if _name not in _compiled:
         register(_name, _view(_name))
@@ -338,7 +341,7 @@ def _zeros_told(size: Sequence[int], *, dtype: Any = None, device: Any = None, *
 register("_efficientzerotensor", _zeros_told)
 
 
-_converted = operator("_to_copy")._handle.redispatch_boxed
+_converted = redispatched(operator("_to_copy"))
 
 
 def _to_copy(x: torch.Tensor, *, non_blocking: bool = False, **how: Any) -> torch.Tensor:

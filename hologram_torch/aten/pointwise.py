@@ -13,8 +13,9 @@ from hologram.frontend.tensor import Tensor
 from hologram.opset import OPERATIONS
 from hologram_torch.aten.indexing.positions import refuse
 from hologram_torch.kernels import registry
-from hologram_torch.kernels.kernel import Promotes, Promotion
+from hologram_torch.kernels.kernel import Promotes
 from hologram_torch.kernels.numbers import converted, scalar
+from hologram_torch.kernels.promotion import Promotion
 from hologram_torch.kernels.registry import implements, register
 from hologram_torch.tensors.memory import hologram_tensor
 

@@ -7,16 +7,15 @@ from contextlib import nullcontext
 from typing import Any
 
 import torch
-from functorch.compile import min_cut_rematerialization_partition
-from torch._dynamo.backends.common import aot_autograd
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from hologram_torch.compile import repeated
 from hologram_torch.compile.compiled import whole
 from hologram_torch.compile.decompositions import DECOMPOSITIONS
+from hologram_torch.compile.graph import CHECKPOINTS
 from hologram_torch.compile.stages import any_apart, depends, of_host, staged
+from hologram_torch.reach import reach, settle
 
-repeated.settle()
+settle("rng-states", "torch._prims.rng_prims, and how it traces", CHECKPOINTS, "compile.repeated")
 
 
 def compiled(graph: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[[list[Any]], Any]:
@@ -28,12 +27,25 @@ def compiled(graph: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Call
     return staged(graph, whole, apart) if any_apart(graph, apart) else whole(graph)
 
 
-_differentiated = aot_autograd(
-    fw_compiler=compiled,
-    bw_compiler=compiled,
-    partition_fn=min_cut_rematerialization_partition,
-    decompositions=DECOMPOSITIONS,
-    keep_inference_input_mutations=True,  # a graph writes to its arguments itself, over their memory where it can
+def _aot() -> Callable[..., Callable[..., Any]]:
+    from functorch.compile import min_cut_rematerialization_partition
+    from torch._dynamo.backends.common import aot_autograd
+
+    return aot_autograd(
+        fw_compiler=compiled,
+        bw_compiler=compiled,
+        partition_fn=min_cut_rematerialization_partition,
+        decompositions=DECOMPOSITIONS,
+        keep_inference_input_mutations=True,  # a graph writes to its arguments itself, over their memory where it can
+    )
+
+
+_differentiated = reach(
+    "aot-autograd",
+    "torch._dynamo.backends.common.aot_autograd",
+    "compiled models run operator by operator",
+    _aot,
+    lambda graph, example_inputs: graph.forward,
 )
 
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch._functorch._aot_autograd.utils import make_boxed_func
 
 from hologram.foundation.bounded_caches import FIFOCache
 from hologram.foundation.errors import HologramError, TraceError
@@ -25,7 +24,7 @@ from hologram.opset.random import Key
 from hologram_torch.compile.graph import draws, has_sizes, moved, on_host, takes_memory, writes
 from hologram_torch.compile.heads import folded
 from hologram_torch.compile.host import on_executor, to_host
-from hologram_torch.compile.stages import Run, staged
+from hologram_torch.compile.stages import Run, emptying, staged
 from hologram_torch.compile.written import are_own, over_arguments, settle
 from hologram_torch.device.devices import devices
 from hologram_torch.device.generator import Traced, draw, drawn_by
@@ -85,7 +84,7 @@ class Operators(torch.fx.Interpreter):
 
 def whole(graph: torch.fx.GraphModule) -> Run:
     """A graph as one function; as its operators where no tensor among its arguments says on which device."""
-    return CompiledGraph(graph) if takes_memory(graph) else make_boxed_func(graph.forward)
+    return CompiledGraph(graph) if takes_memory(graph) else emptying(graph.forward)
 
 
 class CompiledGraph:
@@ -159,7 +158,9 @@ class CompiledGraph:
         if self._draws:
             tensors.append(self._key(variant.drawn))
         if self._writes:
-            torch._C._increment_version([x for k in self._writes if not (x := given[k]).is_inference()])
+            torch.autograd.graph.increment_version(
+                [x for k in self._writes if not (x := given[k]).is_inference()]
+            )
         results = variant(given, tensors)
         for copy, x in copies:
             x.copy_(to_host(copy, x.stride()))

@@ -7,9 +7,26 @@ from typing import Any
 
 import torch
 from torch._ops import OpOverload
-from torch._prims import rng_prims
 
-SAVING: Any = rng_prims.run_and_save_rng_state
+from hologram_torch.reach import reach
+
+CHECKPOINTS = "torch.compile refuses checkpoints that draw random numbers"
+
+
+def _drawing_twice() -> tuple[Any, Any]:
+    from torch._prims import rng_prims
+
+    return rng_prims.run_and_save_rng_state, rng_prims.run_with_rng_state
+
+
+# What runs an operator and saves what it draws by, and what runs it again so.
+SAVING, REPEATING = reach(
+    "checkpoints",
+    "torch._prims.rng_prims",
+    CHECKPOINTS,
+    _drawing_twice,
+    (None, None),
+)
 HOST = torch.device("cpu")
 
 
@@ -29,7 +46,8 @@ def draws(graph: torch.fx.GraphModule) -> bool:
 
 
 def _draws(node: torch.fx.Node) -> bool:
-    target = node.args[0] if node.target is SAVING else node.target
+    saving = node.target is SAVING
+    target = node.args[0] if saving else node.target
     if not isinstance(target, OpOverload) or torch.Tag.nondeterministic_seeded not in target.tags:
         return False
     places = {argument.name: k for k, argument in enumerate(target._schema.arguments)}

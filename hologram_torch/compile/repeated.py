@@ -21,13 +21,11 @@ from torch.fx.experimental.proxy_tensor import ProxyTorchDispatchMode
 
 from hologram.opset.random import Key
 from hologram.runtime.dispatch import deferred
+from hologram_torch.compile.graph import REPEATING, SAVING
 from hologram_torch.device.devices import devices
 from hologram_torch.device.generator import Stream, Traced, defaults, drawing, drawn_by
 from hologram_torch.loading import NAME
 from hologram_torch.tensors.memory import hologram_tensor, torch_tensor
-
-SAVING: Any = rng_prims.run_and_save_rng_state
-REPEATING: Any = rng_prims.run_with_rng_state
 
 
 def _state(index: int) -> torch.Tensor:

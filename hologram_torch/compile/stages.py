@@ -11,21 +11,33 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch._functorch._aot_autograd.utils import make_boxed_func
-from torch._higher_order_ops.effects import with_effects
 from torch._ops import OpOverload
 from torch.fx import Graph, GraphModule, Node
 from torch.fx.node import map_arg
 
 from hologram.foundation.frozen import frozen
 from hologram_torch.fallback import by_design
+from hologram_torch.reach import reach
 
-EFFECTS = (with_effects, torch.ops.prims._make_token.default, torch.ops.prims._sink_tokens.default)
-BRANCHES = (
-    torch.ops.higher_order.cond,
-    torch.ops.higher_order.while_loop,
-    torch.ops.higher_order.while_loop_stack_output,
+
+def _effects() -> tuple[Any, ...]:
+    from torch._higher_order_ops.effects import with_effects
+
+    return with_effects, torch.ops.prims._make_token.default, torch.ops.prims._sink_tokens.default
+
+
+EFFECTS = reach(
+    "effects",
+    "torch._higher_order_ops.effects",
+    "torch.compile refuses operators with side effects",
+    _effects,
+    (),
 )
+BRANCHES = [
+    getattr(torch.ops.higher_order, name)
+    for name in ("cond", "while_loop", "while_loop_stack_output")
+    if hasattr(torch.ops.higher_order, name)
+]
 # How many rows each of their products has, an element says.
 GROUPED = (
     "aten::_grouped_mm",
@@ -89,6 +101,18 @@ def _is_one(x: torch.Tensor) -> bool:
     return all(isinstance(n, int) and n == 1 for n in x.shape)
 
 
+def emptying(function: Callable[..., Any]) -> Run:
+    """A function of a list of its arguments, which it empties."""
+
+    def run(args: list[Any]) -> Any:
+        given = tuple(args)
+        args.clear()
+        return function(*given)
+
+    run._boxed_call = True  # PyTorch asks whether arguments come as a list  # pyright: ignore
+    return run
+
+
 def any_apart(graph: GraphModule, apart: Apart) -> bool:
     """Whether some of a graph's operators cannot be compiled."""
     return any(node.op == "call_function" and apart(node) for node in graph.graph.nodes)
@@ -148,5 +172,5 @@ def _stage(
         known[node] = part.node_copy(node, known.__getitem__)
     part.output(tuple(known[node] for node in gives))
     module = GraphModule(graph, part)
-    run = make_boxed_func(module.forward) if any_apart(module, apart) else compiled(module)
+    run = emptying(module.forward) if any_apart(module, apart) else compiled(module)
     return Stage(run, tuple(x.name for x in takes), tuple(x.name for x in gives))

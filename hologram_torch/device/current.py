@@ -20,6 +20,7 @@ from torch._C._autograd import DeviceType  # pyright: ignore
 from hologram_torch.device.devices import devices
 from hologram_torch.device.virtual import slots, substitute, words
 from hologram_torch.native import compiled
+from hologram_torch.reach import expect
 
 HEADER = "include/c10/core/impl/DeviceGuardImplInterface.h"
 REGISTRY = "_ZN3c104impl26device_guard_impl_registryE"  # c10::impl::device_guard_impl_registry
@@ -43,20 +44,18 @@ COMPILED = {
 }
 
 
-def tell() -> bool:
-    """Has PyTorch's guard name the current device; whether it does."""
+def tell() -> None:
+    """Has PyTorch's guard name the current device; raises Unlike or OSError where it is another."""
     root = Path(torch.__file__).parent
-    if sys.platform != "linux" or not (root / HEADER).is_file():
-        return False
+    expect(sys.platform == "linux", f"this was tried on Linux alone, not on {sys.platform}")
     places = slots((root / HEADER).read_text(), "DeviceGuardImplInterface")
-    if list(places)[:3] != ["type", "exchangeDevice", "getDevice"] or list(places)[-1][0] != "~":
-        return False
+    names = list(places)
+    known = names[:3] == ["type", "exchangeDevice", "getDevice"] and names[-1].startswith("~")
+    expect(known, f"{HEADER} declares other functions: {names[:3]} to {names[-1:]}")
     guard = (ctypes.c_void_p * (_kind + 1)).in_dll(ctypes.CDLL(str(root / "lib/libc10.so")), REGISTRY)[_kind]
-    if not guard:
-        return False
+    expect(bool(guard), "no guard is registered for the device")
     ours = {places["getDevice"]: ctypes.cast(_function, ctypes.c_void_p).value or 0}
     code = compiled(Path(__file__).with_name("guard.ll"), tuple(COMPILED))
-    for names, address in zip(COMPILED.values(), () if code is None else code.addresses, strict=False):
-        ours |= {places[name]: address for name in names}
+    for stand_for, address in zip(COMPILED.values(), () if code is None else code.addresses, strict=False):
+        ours |= {places[name]: address for name in stand_for}
     substitute(guard, guard, words(places), ours)
-    return True

@@ -22,6 +22,7 @@ from hologram.machine.kernel import Launch
 from hologram.runtime.launches.observer import Subject
 from hologram.runtime.memory.blocks import Block
 from hologram_torch.device.devices import devices
+from hologram_torch.reach import expect, reach
 
 __all__ = ["Growth", "dump_snapshot", "snapshot"]
 
@@ -31,10 +32,8 @@ REPORT = "_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE"
 
 
 def _report() -> Any:
-    try:
-        found = ctypes.CDLL(str(Path(torch.__file__).parent / "lib/libc10.so"))[REPORT]
-    except (OSError, AttributeError):
-        return None
+    expect(sys.platform == "linux", f"the name is GCC's, and this is {sys.platform}")
+    found = ctypes.CDLL(str(Path(torch.__file__).parent / "lib/libc10.so"))[REPORT]
     found.argtypes = ctypes.c_void_p, ctypes.c_int64, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_uint16
     found.restype = None
     return found
@@ -43,7 +42,9 @@ def _report() -> Any:
 class Growth:
     """Watches the launches of a device, and tells PyTorch's profiler how its memory changes; see Observer."""
 
-    report = staticmethod(_report()) if sys.platform == "linux" else None
+    report = staticmethod(
+        reach("memory-reports", f"{REPORT} of libc10.so", "profiles tell nothing of memory", _report, None)
+    )
 
     def __init__(self, executor: Executor, index: int) -> None:
         self._executor = executor

@@ -18,6 +18,7 @@ import torch
 
 from hologram_torch.device.virtual import slots, substitute, words
 from hologram_torch.native import compiled, pytorch
+from hologram_torch.reach import Unlike, expect
 
 HEADERS = Path(torch.__file__).parent / "include"
 HOOKS = {
@@ -29,20 +30,17 @@ SEARCHED = 64  # bytes of a c10::StorageImpl: a table, two counts, its memory as
 _deleter: list[bytes] = []  # that of our allocator, as it lies in memory
 
 
-def tell() -> bool:
-    """Has PyTorch's hooks give memory that is called pinned; whether they do."""
-    if sys.platform != "linux" or not all(
-        (HEADERS / file).is_file() for file in (ALLOCATOR, *HOOKS.values())
-    ):
-        return False
+def tell() -> None:
+    """Has PyTorch's hooks give memory that is called pinned; raises Unlike or OSError where they are others."""
+    expect(sys.platform == "linux", f"this was tried on Linux alone, not on {sys.platform}")
     hooks, own = (slots((HEADERS / file).read_text(), name) for name, file in HOOKS.items())
     allocator = slots((HEADERS / ALLOCATOR).read_text(), "Allocator")
-    if "getPinnedMemoryAllocator" not in hooks or list(allocator)[1:2] != ["allocate"]:
-        return False
+    known = "getPinnedMemoryAllocator" in hooks and list(allocator)[1:2] == ["allocate"]
+    expect(known, f"{ALLOCATOR} or {HOOKS['AcceleratorHooksInterface']} declare other functions")
     names = ("allocator", "unpin", "allocate", "unpinned")
     code = compiled(Path(__file__).with_name("pinned.ll"), names)
     if code is None:
-        return False
+        raise Unlike("its functions could not be compiled")
     give, unpin, allocate, unpinned = code.addresses
     library = pytorch()
     found, plain = library["_ZN2at6detail19getPrivateUse1HooksEv"], library["_ZN3c1015GetCPUAllocatorEv"]
@@ -53,7 +51,6 @@ def tell() -> bool:
     _deleter.append(struct.pack("P", unpin))
     at = found()
     substitute(at, at, words(hooks) + words(own), {hooks["getPinnedMemoryAllocator"]: give})
-    return True
 
 
 def is_pinned(storage: torch.UntypedStorage) -> bool:

@@ -9,6 +9,6 @@ nothing. Elsewhere it is gloo, on copies in host memory where the memory is not 
 
 from hologram_torch.distributed.carrier import carrier
 from hologram_torch.distributed.collectives import opened as opened
-from hologram_torch.distributed.collectives import register as register
+from hologram_torch.distributed.collectives import settle as settle
 
 __all__ = ["carrier", "opened"]

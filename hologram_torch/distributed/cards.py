@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch._C._distributed_c10d import PrefixStore  # pyright: ignore
+from torch.distributed import PrefixStore  # pyright: ignore[reportPrivateImportUsage]
 
 from hologram.machine.layout import Layout
 from hologram_torch.device.devices import devices

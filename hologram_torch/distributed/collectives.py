@@ -233,7 +233,7 @@ def _kernel(collective: Any, writes: bool) -> Callable[..., Any]:
                     if result is not None:
                         there.copy_(result)
                     elif not there.is_inference():
-                        torch._C._increment_version([there])
+                        torch.autograd.graph.increment_version(there)
             return [there for there, *_ in wanted]
 
         if engine.queued or (wanted and async_at < len(given) and not given[async_at]):
@@ -263,7 +263,7 @@ def _kernel(collective: Any, writes: bool) -> Callable[..., Any]:
     return run
 
 
-def register() -> None:
+def settle() -> None:
     """Has the operators run so on the device; where PyTorch was built without torch.distributed there are none."""
     groups: Any = dist.ProcessGroup
     groups._get_backend, groups._register_backend = _backend, _registered

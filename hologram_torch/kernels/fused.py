@@ -9,8 +9,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch._decomp import decomposition_table
-from torch._ops import OpOverload
 from torch.utils import _pytree as pytree
 
 import hologram as hg
@@ -20,10 +18,26 @@ from hologram.frontend.tensor import Tensor
 from hologram.runtime.dispatch import deferred
 from hologram.runtime.launches.recording import Unrepeatable
 from hologram.runtime.launches.validation import cache_key
-from hologram_torch.kernels.operators import operator
+from hologram_torch.kernels.operators import found
+from hologram_torch.reach import reach
 from hologram_torch.tensors.dtypes import torch_dtype
 from hologram_torch.tensors.memory import hologram_tensor, torch_tensor
 
+
+def _decompositions() -> dict[Any, Callable[..., Any]]:
+    from torch._decomp import decomposition_table
+
+    return dict(decomposition_table)
+
+
+LACKING_REMEDY = "and hologram has no kernel for it: compute it on x.cpu()"
+DECOMPOSITIONS = reach(
+    "decompositions",
+    "torch._decomp.decomposition_table",
+    "operators that PyTorch itself writes in terms of others are refused by name",
+    _decompositions,
+    {},
+)
 MAX_KEPT = 1024  # compiled forms of one function, by what is no tensor among its arguments
 
 
@@ -106,9 +120,12 @@ def in_torch(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def decomposition(name: str) -> Fused:
-    """PyTorch's own decomposition of an operator into others, compiled."""
-    table: dict[OpOverload, Callable[..., Any]] = decomposition_table  # pyright: ignore[reportAssignmentType]
-    return Fused(in_torch(table[operator(name)]))
+    """PyTorch's own decomposition of an operator into others, compiled; refuses calls where this PyTorch has none."""
+
+    def lacking(*args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError(f"hologram, {name}: this PyTorch does not compose it, {LACKING_REMEDY}")
+
+    return Fused(in_torch(DECOMPOSITIONS.get(found(name), lacking)))
 
 
 def _theirs(x: Any) -> Any:

@@ -13,7 +13,6 @@ from typing import Any
 
 import torch
 from torch._ops import OpOverload
-from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND, elementwise_dtypes
 
 from hologram.foundation.bounded_caches import FIFOCache
 from hologram.foundation.dtypes import DType
@@ -27,12 +26,12 @@ from hologram_torch.kernels.numbers import converted, is_within
 from hologram_torch.kernels.operators import is_output, name_of
 from hologram_torch.kernels.overlap import refuse_overlap
 from hologram_torch.kernels.placement import move_to_device_of, on_device
+from hologram_torch.kernels.promotion import Promotion, promoted
 from hologram_torch.kernels.results import own, placed, traced_result, write
 from hologram_torch.kernels.taken import Taken
 from hologram_torch.tensors.dtypes import DTYPES, dtype_of, torch_dtype
 from hologram_torch.tensors.memory import is_ours, torch_tensor
 
-Promotion = ELEMENTWISE_TYPE_PROMOTION_KIND
 MAX_SIGNATURES = 4096  # of one operator
 # Of dtypes, in PyTorch's messages; the others' are NumPy's.
 _SPOKEN = {
@@ -265,7 +264,7 @@ class Kernel:
         ]
         boolean = self.promotes.kind is Promotion.ALWAYS_BOOL
         kind = Promotion.DEFAULT if boolean else self.promotes.kind
-        _, dtype = elementwise_dtypes(*given, type_promotion_kind=kind)
+        dtype = promoted(given, kind)
         for target in self._targets(args, kwargs):
             if not torch.can_cast(torch.bool if boolean else dtype, target.dtype):
                 raise self.refusal(

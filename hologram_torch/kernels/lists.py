@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch._C._dynamo.guards import TensorGuards  # pyright: ignore
+from torch.autograd.graph import increment_version
 from torch.utils import _pytree as pytree
 
 import hologram as hg
@@ -24,6 +24,7 @@ from hologram.runtime.memory.allocation import BufferSpec
 from hologram.runtime.memory.buffer import Buffer
 from hologram_torch.kernels.errors import refusal
 from hologram_torch.kernels.results import write
+from hologram_torch.reach import reach
 from hologram_torch.tensors.memory import hologram_tensor, spans
 
 Lists = list[list[Tensor]]
@@ -31,14 +32,39 @@ PLAIN = (torch.Tensor, torch.nn.Parameter)
 MAX_KNOWN = 256  # calls that one function of lists is known for
 
 tracers = Dispatch.tracers
-_guards: Any = TensorGuards
+Same = Callable[..., bool]  # whether tensors are alike those of a call
+
+
+def _guards() -> Callable[..., Same]:
+    from torch._C._dynamo.guards import TensorGuards  # pyright: ignore
+
+    return lambda *x: TensorGuards(*x, dynamic_dims_sizes=None, dynamic_dims_strides=None).check
+
+
+def _compared(*tensors: torch.Tensor) -> Same:
+    """The same as PyTorch's guards, in Python."""
+
+    def signature(x: torch.Tensor) -> Any:
+        return type(x), x.dtype, x.device, x.shape, x.stride(), x.requires_grad
+
+    signatures = [*map(signature, tensors)]
+    return lambda *given: [*map(signature, given)] == signatures
+
+
+_likeness = reach(
+    "guards",
+    "torch._C._dynamo.guards.TensorGuards",
+    "the tensors of an optimiser's step are compared in Python, slower",
+    _guards,
+    _compared,
+)
 
 
 @frozen
 class Known:
     """What an update of such tensors runs; `same` tells whether others have the same sizes, strides and dtypes."""
 
-    same: Callable[..., bool]
+    same: Same
     compiled: Compiled
     asked: tuple[tuple[int, float], ...]  # numbers for whose values alone it was compiled
     kinds: list[BufferSpec]  # of the tensors' buffers
@@ -79,7 +105,7 @@ class Updates:
                 self._run(key, tensors, numbers, _taken(written), _taken(others))
         except HologramError as error:
             raise refusal(self.function.__name__, error) from error
-        torch._C._increment_version([x for each in written for x in each])  # what autograd saved is no more
+        increment_version([x for each in written for x in each])  # what autograd saved is no more
 
     def _again(self, key: Any, tensors: Sequence[torch.Tensor], numbers: Sequence[float]) -> bool:
         """Runs what such a call ran before, where the tensors are of the same memory; False if nothing was done."""
@@ -122,7 +148,7 @@ class Updates:
         given = [hologram_tensor(x) for x in tensors]
         if not all(map(_is_whole, given)):
             return
-        same = _guards(*tensors, dynamic_dims_sizes=None, dynamic_dims_strides=None).check
+        same = _likeness(*tensors)
         kinds = [x.buffer.kind for x in given]
         asked = tuple((k, numbers[k]) for k in sorted(compiled.asked))
         self._known.keep(key, Known(same, compiled, asked, kinds))

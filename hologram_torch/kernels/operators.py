@@ -30,6 +30,11 @@ def present(names: str) -> Iterator[OpOverload]:
     return filter(None, map(found, names.split()))
 
 
+def has_kernel(overload: OpOverload, key: str) -> bool:
+    """Whether PyTorch has a kernel for an operator at a key of its dispatcher, by the key's name."""
+    return overload.has_kernel_for_dispatch_key(DispatchKey.__members__[key])
+
+
 def name_of(overload: OpOverload) -> str:
     """Its name in ATen, without the overload where that is the default one."""
     return overload._schema.name.removeprefix("aten::") + (

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import torch
-from torch._prims_common import is_non_overlapping_and_dense_or_false as is_dense
 
 REMEDY = "Please clone() the tensor before performing the operation."
 # Operators whose outputs may not be their operands either, though they are no other memory.
@@ -41,9 +40,19 @@ def _overlap(packet: str, output: torch.Tensor, x: torch.Tensor) -> bool:
     first, last = _ends(output)
     low, high = _ends(x)
     # Gaps make it too hard to tell.
-    if last <= low or high <= first or not (is_dense(output) and is_dense(x)):
+    if last <= low or high <= first or not (_is_dense(output) and _is_dense(x)):
         return False
     return packet in APART or (first, last) != (low, high) or output.stride() != x.stride()
+
+
+def _is_dense(x: torch.Tensor) -> bool:
+    """Whether a tensor's elements lie without gaps, each at a place of its own, whatever the order of its axes."""
+    step = 1
+    for stride, n in sorted((s, n) for n, s in zip(x.shape, x.stride(), strict=True) if n != 1):
+        if stride != step:
+            return False
+        step *= n
+    return True
 
 
 def _ends(x: torch.Tensor) -> tuple[int, int]:

@@ -63,7 +63,7 @@ def _error(overload: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any])
         warnings.simplefilter("ignore")
         try:
             overload(*args, **kwargs)
-        except torch._C._LinAlgError:  # about elements  # pyright: ignore
+        except torch.linalg.LinAlgError:  # about elements  # pyright: ignore
             return None
         except REFUSALS as error:
             return error

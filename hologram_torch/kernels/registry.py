@@ -11,10 +11,11 @@ from torch._ops import OpOverload
 
 from hologram.opset.forms.operation import Operation
 from hologram.runtime.dispatch import deferred
-from hologram_torch.kernels.kernel import InPlace, Kernel, Promotes, Promotion
+from hologram_torch.kernels.kernel import InPlace, Kernel, Promotes
 from hologram_torch.kernels.operators import found, name_of, operator, variants
 from hologram_torch.kernels.outputs import Out
 from hologram_torch.kernels.plain import Plain
+from hologram_torch.kernels.promotion import Promotion
 from hologram_torch.kernels.short.quick import quick
 
 KEY = "PrivateUse1"

@@ -12,15 +12,18 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch._C import _aoti  # pyright: ignore
 
 from hologram_torch.native import compiled, pytorch
+from hologram_torch.reach import Unlike, expect
+from hologram_torch.redispatch import redispatched
 from hologram_torch.tensors.memory import HOST_KEYS, as_strided, capsule
 
+_aoti: Any = getattr(torch._C, "_aoti", None)
 NAMES = ("view", "_reshape_alias", "as_strided")
+HANDING = ("alloc_tensor_by_stealing_from_void_ptr", "unsafe_alloc_void_ptr_from_tensor")
 STABLE_VERSION = 2 << 56 | 13 << 48  # of the interface: PyTorch's 2.13, the first that has all of it
 
-view = torch.ops.aten.view.default._handle.redispatch_boxed
+view = redispatched(torch.ops.aten.view.default)
 _pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
     ("PyCapsule_GetPointer", ctypes.pythonapi)
 )
@@ -58,9 +61,8 @@ _slow_view = ctypes.CFUNCTYPE(
 
 
 def register_compiled() -> tuple[str, ...]:
-    """Registers such kernels; the operators that have one now."""
-    if not hasattr(_aoti, "unsafe_alloc_void_ptr_from_tensor"):
-        return ()
+    """Registers such kernels; the operators that have one now. Raises Unlike."""
+    expect(all(hasattr(_aoti, name) for name in HANDING), "torch._C._aoti does not hand tensors on")
     text, strides = (Path(__file__).with_name(name) for name in ("views.ll", "view_strides.ll"))
     code = compiled(text, NAMES, (strides,), slow_view=_slow_view)
     if code is None:
@@ -69,10 +71,10 @@ def register_compiled() -> tuple[str, ...]:
     if library.aoti_torch_library_init_impl(
         b"aten", b"PrivateUse1", __file__.encode(), 1, ctypes.byref(handle)
     ):
-        raise RuntimeError("hologram: PyTorch makes no library of operators")
+        raise Unlike("PyTorch makes no library of operators")
     for name, address in zip(NAMES, code.addresses, strict=True):
         if library.torch_library_impl(
             handle, name.encode(), ctypes.c_void_p(address), ctypes.c_uint64(STABLE_VERSION)
         ):
-            raise RuntimeError(f"hologram: PyTorch does not take a kernel for {name}")
+            raise Unlike(f"PyTorch does not take a kernel for {name}")
     return NAMES

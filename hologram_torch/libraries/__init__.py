@@ -15,6 +15,8 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
+from hologram_torch.reach import REACHES, reach
+
 HERE = __name__
 # Lightning is two packages, and all of it once more in a third.
 _LIGHTNING = {
@@ -47,13 +49,20 @@ ADAPTERS = {
 
 
 def adapt(module: ModuleType) -> None:
-    """Has a library's module take the device."""
-    file, function = ADAPTERS[module.__name__]
-    try:
-        getattr(import_module(f"{HERE}.{file}"), function)(module)
-    except (AttributeError, LookupError) as error:
+    """Has a library's module take the device; warns where it is not as expected."""
+    name = module.__name__
+    file, function = ADAPTERS[name]
+    reach(
+        name,
+        name,
+        "the library may not find the device",
+        lambda: getattr(import_module(f"{HERE}.{file}"), function)(module),
+        None,
+    )
+    problem = REACHES[name].problem
+    if problem:
         warnings.warn(
-            f"hologram: this version of {module.__name__} is not known, it may not find the device: {error}",
+            f"hologram: this version of {name} is not known, it may not find the device: {problem}",
             RuntimeWarning,
             stacklevel=2,
         )

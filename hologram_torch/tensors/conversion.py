@@ -70,7 +70,7 @@ def _exchanged(self: nn.Module, fn: Callable[..., Any], recurse: bool, places: S
             module._parameters[name] = first._parameters[own]
 
 
-_data: Any = torch._C.TensorBase.data
+_data: Any = torch.Tensor.data
 
 
 def _replaced(x: torch.Tensor, value: torch.Tensor) -> None:

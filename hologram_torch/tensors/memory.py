@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch._C import DispatchKey, DispatchKeySet, _from_dlpack
+from torch._C import DispatchKey, DispatchKeySet
+from torch.utils.dlpack import from_dlpack
 
 from hologram.compiled.machine_code.builtin import FASTCALL, Builtin
 from hologram.foundation.bounded_caches import FIFOCache
@@ -29,10 +30,19 @@ from hologram.runtime.memory.buffer import Buffer
 from hologram.runtime.memory.ownership import reinterpreted
 from hologram_torch.device.devices import devices
 from hologram_torch.native import compiled
+from hologram_torch.reach import reach
+from hologram_torch.redispatch import redispatched
 from hologram_torch.tensors.dtypes import DTYPES, dtype_of
 
 HOST_KEYS = DispatchKeySet(DispatchKey.CPU)  # of kernels that look at sizes, strides and storages only
-as_strided = torch.ops.aten.as_strided.default._handle.redispatch_boxed
+as_strided = redispatched(torch.ops.aten.as_strided.default)
+imported: Callable[[Any], torch.Tensor] = reach(
+    "dlpack",
+    "torch._C._from_dlpack",
+    "a new tensor takes one call of Python more",
+    lambda: torch._C._from_dlpack,
+    from_dlpack,
+)
 
 TOKEN_BITS = 36  # of a storage's address: below the number of its memory, so that no two ranges meet
 EXTENSION = 12  # DLPack's kDLExtDev, which is PyTorch's PrivateUse1
@@ -114,12 +124,12 @@ class _Python:
         """A tensor at an address that nobody reads, whose storage carries the payload."""
         ctypes.memmove(self._address, record, ctypes.sizeof(_Managed))
         self._managed.data = data
-        tensor = _from_dlpack(capsule(self._address, b"dltensor", None))
+        tensor = imported(capsule(self._address, b"dltensor", None))
         tensor.untyped_storage().payload = payload  # pyright: ignore[reportAttributeAccessIssue]
         return tensor
 
 
-importing = (_from_dlpack, torch.Tensor.untyped_storage, "payload")  # what compiled code calls
+importing = (imported, torch.Tensor.untyped_storage, "payload")  # what compiled code calls
 _code = compiled(Path(__file__).with_name("fresh.ll"), ("fresh", "tensor_over"))
 _builtin = None if _code is None else Builtin("fresh", _code.addresses[0], FASTCALL).of(importing)
 tensor_over = None if _code is None else _code.addresses[1]
@@ -133,7 +143,7 @@ class _Local(threading.local):
     """
 
     def __init__(self) -> None:
-        torch._C._set_multithreading_enabled(False)
+        torch.autograd.set_multithreading_enabled(False)
         self.imported: Callable[[int, int, Any], torch.Tensor] = _builtin or _Python()
 
 

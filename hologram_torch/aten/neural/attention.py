@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch._C._functorch import is_functorch_wrapped_tensor
 
 import hologram as hg
 from hologram.foundation import dtypes
@@ -16,6 +15,7 @@ from hologram_torch.kernels.fused import fused, pulled
 from hologram_torch.kernels.plain import Plain
 from hologram_torch.kernels.registry import implements, library
 from hologram_torch.kernels.short.quick import quick
+from hologram_torch.wrapped import is_wrapped
 
 
 def scaled_dot_product_attention(
@@ -69,7 +69,7 @@ def _composed(
             "hologram, scaled_dot_product_attention: attn_mask must be bool, float32 or of the query's dtype, "
             f"got {attn_mask.dtype} beside {query.dtype}"
         )
-    wrapped = any(map(is_functorch_wrapped_tensor, (query, key, value)))
+    wrapped = any(map(is_wrapped, (query, key, value)))
     if enable_gqa and not (dropout_p or wrapped) and _shares(query, key, value):
         if key.shape[1] != value.shape[1]:
             key, value = (_repeated(x, query.shape[1]) for x in (key, value))

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch._C._functorch import is_functorch_wrapped_tensor
 from torch.autograd import forward_ad
 from torch.utils import _pytree as pytree
 
@@ -16,6 +15,7 @@ from hologram.opset.neural.recurrence import KINDS
 from hologram_torch.aten.neural.recurrent_layers import recurrent_layer
 from hologram_torch.kernels.operators import operator
 from hologram_torch.kernels.registry import library
+from hologram_torch.wrapped import is_wrapped
 
 Tensors = Sequence[torch.Tensor]
 
@@ -174,7 +174,7 @@ def _composed(args: Any) -> bool:
     tensors = [x for x in pytree.tree_leaves(args) if isinstance(x, torch.Tensor)]
     return (
         forward_ad._current_level >= 0
-        or any(map(is_functorch_wrapped_tensor, tensors))
+        or any(map(is_wrapped, tensors))
         or not all(x.is_floating_point() for x in tensors if x.device.type != "cpu")
     )
 
