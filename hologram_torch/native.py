@@ -52,7 +52,7 @@ def compiled(text: Path, functions: Sequence[str], parts: Sequence[Path] = (), *
         libraries += [ctypes.CDLL("libstdc++.so.6"), ctypes.pythonapi, SimpleNamespace(**given)]
         for name in asked(content):
             library = next((each for each in libraries if hasattr(each, name)), None)
-            expect(library is not None, f"PyTorch's libraries have no function {name}")
+            expect(library is not None, f"neither PyTorch nor this Python has a function {name}")
             engine.provide(library, (name,))
         code = kept_code(engine, text.stem, content, lambda: (content, tuple(functions)))
         keep((code, given))

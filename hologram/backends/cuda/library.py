@@ -12,6 +12,7 @@ from typing import Any
 from hologram.foundation import forks
 from hologram.foundation.errors import DeviceLost, HologramError, OutOfMemory
 
+BINDINGS_NEEDED = 13  # the first number of the version of cuda-bindings
 # After these the driver answers every later call in the same way: only a new context works again.
 FATAL = (
     "CUDA_ERROR_DEINITIALIZED",
@@ -74,7 +75,14 @@ class Library:
 
 @cache
 def installed() -> Library:
-    """The library of this machine; raises ImportError without cuda.bindings."""
+    """The library of this machine; raises ImportError without cuda.bindings of this CUDA.
+
+    PyTorch 2.10 brings bindings of CUDA 12, which tell an absent driver in another way.
+    """
+    from cuda import bindings  # pyright: ignore[reportAttributeAccessIssue]
     from cuda.bindings import driver  # pyright: ignore[reportAttributeAccessIssue]
 
+    version = bindings.__version__
+    if int(version.partition(".")[0]) < BINDINGS_NEEDED:
+        raise ImportError(f"cuda-bindings {version} is installed, {BINDINGS_NEEDED} or newer is needed")
     return Library(driver)

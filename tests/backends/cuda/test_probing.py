@@ -56,6 +56,16 @@ def test_cuda_python_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "pip install 'hologram[cuda]'" in probe.remedy
 
 
+def test_bindings_of_an_older_cuda_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    from cuda import bindings
+
+    monkeypatch.setattr(probing, "installed", library.installed.__wrapped__)
+    monkeypatch.setattr(bindings, "__version__", "12.9.4")
+    probe = refused()
+    assert "cuda-bindings 12.9.4 is installed, 13 or newer is needed" in probe.reason
+    assert "pip install 'hologram[cuda]'" in probe.remedy
+
+
 @pytest.mark.parametrize(
     ("start", "facts", "reason", "remedy"),
     [
