@@ -13,7 +13,7 @@ import torch
 from torch._C import DispatchKey, DispatchKeySet
 from torch.utils import _pytree as pytree
 
-from hologram_torch.kernels.operators import found, operator
+from hologram_torch.kernels.operators import known, operator
 from hologram_torch.kernels.registry import everything_else, library
 from hologram_torch.loading import NAME
 from hologram_torch.reach import reach
@@ -125,6 +125,6 @@ for _names, _prepare in (
     (GIVING_F32, _giving_f32),
     (IN_THE_WIDEST, _in_the_widest),
 ):
-    for _name in filter(found, _names.split()):
+    for _name in filter(known, _names.split()):
         library.impl(_name, _kernel(_name, _prepare), KEY)
 library.impl("binary_cross_entropy", _refused, KEY)

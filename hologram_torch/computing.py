@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import torch
 
+from hologram_torch import requirement
 from hologram_torch.loading import whole
 
+requirement.warn_beyond()
 whole.open()  # what follows changes what stood behind the doors
 
 from hologram_torch import aten, autocast, module  # noqa: E402

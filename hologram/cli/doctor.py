@@ -15,7 +15,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 import hologram as hg
 from hologram.backends import registry
-from hologram.cli import packages
+from hologram.cli import packages, pytorch
 from hologram.cli.display import errors, grid, output, print_json
 from hologram.cli.info import add_findings, cache, configuration, describe, versions
 from hologram.foundation.conduct import CONDUCT
@@ -44,7 +44,10 @@ class Check:
     shortfalls: tuple[str, ...] = ()  # words of CONDUCT
 
 
-def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
+def doctor(
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    torch: Annotated[bool, typer.Option("--torch", help="Try PyTorch on the device, too.")] = False,
+) -> None:
     """Check every backend: is it here, why not, and does it compute right. Exit status 1 if one that is here fails."""
     cache()  # before the checks compile: what is wrong with it is said once, below
     probes = registry.probes()
@@ -59,6 +62,8 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] 
             checks.append(check(device))
             progress.advance(task)
     failed, wrong = [c for c in checks if c.problem], [*configuration()]
+    found = pytorch.examine() if torch else None
+    healthy = not failed and not wrong and (found is None or pytorch.fits(found))
     if as_json:
         print_json(
             {
@@ -70,12 +75,15 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] 
                 "configuration": wrong,
                 "checks": [asdict(c) for c in checks],
                 "packages": [*packages.findings()],
-                "healthy": not failed and not wrong,
+                "torch": found,
+                "healthy": healthy,
             }
         )
     else:
         show(probes, checks)
-    raise typer.Exit(1 if failed or wrong else 0)
+        if found is not None:
+            pytorch.show(found)
+    raise typer.Exit(0 if healthy else 1)
 
 
 def check(device: DeviceInfo) -> Check:

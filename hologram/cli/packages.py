@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from importlib import metadata
 
-OLDEST_TORCH, TESTED_TORCH = (2, 10), (2, 13)  # what hologram_torch accepts, and what CI runs
+OLDEST_TORCH, NEWEST_TORCH = (2, 10), (2, 15)  # those that hologram_torch was tested with
 BINDINGS, COMPILER = "cuda-bindings", re.compile(r"nvidia-cuda-nvrtc(-cu\d+)?$")
 
 
@@ -25,12 +25,12 @@ def findings(path: Sequence[str] | None = None) -> Iterator[str]:
             times = f"{len(installed[name])} times ({places})"
             yield f"{name} is installed {times}, of which Python takes the first: {remedy}"
     for version, _ in installed["torch"]:
-        least, tested = (".".join(map(str, numbers)) for numbers in (OLDEST_TORCH, TESTED_TORCH))
+        oldest, newest = (".".join(map(str, numbers)) for numbers in (OLDEST_TORCH, NEWEST_TORCH))
         if _numbers(version) < OLDEST_TORCH:
-            yield f"PyTorch {version} is too old for hologram_torch, which needs {least}: pip install --upgrade torch"
-        elif _numbers(version) != TESTED_TORCH:
-            remedy = f"where something fails, pip install 'torch=={tested}.*'"
-            yield f"hologram_torch takes PyTorch {version}, but its tests run on {tested} alone: {remedy}"
+            yield f"PyTorch {version} is too old for hologram_torch, which needs {oldest}: pip install --upgrade torch"
+        elif _numbers(version) > NEWEST_TORCH:
+            known = f"PyTorch {version} is newer than those that hologram_torch was tested with ({oldest} to {newest})"
+            yield f"{known}: `hologram doctor --torch` tries it; where it fails, pip install 'torch=={newest}.*'"
     compilers = {
         _numbers(version)[0] for name in installed if COMPILER.match(name) for version, _ in installed[name]
     }

@@ -254,6 +254,13 @@ class Config:
         "0 or 1",
         "run PyTorch operators without an implementation on the CPU",
     )
+    torch_without = Knob(
+        "HOLOGRAM_TORCH_WITHOUT",
+        _words,
+        lambda: (),
+        "names of reaches that `hologram doctor --torch` prints, with commas, or all (then -name keeps one)",
+        "private parts of PyTorch's that are taken not to be there, to test the plain ways beside them",
+    )
     host_linalg = Knob(
         "HOLOGRAM_HOST_LINALG",
         _flag,

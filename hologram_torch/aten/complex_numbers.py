@@ -16,7 +16,7 @@ from torch.utils import _pytree as pytree
 
 import hologram as hg
 from hologram.runtime.dispatch import deferred
-from hologram_torch.kernels.operators import found, operator
+from hologram_torch.kernels.operators import known, operator
 from hologram_torch.kernels.registry import override, register
 from hologram_torch.redispatch import redispatched
 from hologram_torch.tensors.memory import HOST_KEYS, hologram_tensor, is_ours, torch_tensor
@@ -27,6 +27,8 @@ def _view(name: str, traced: Any) -> None:
 
     A trace knows values, not bytes: there it is a copy.
     """
+    if known(name) is None:
+        return
     run = redispatched(operator(name))
 
     def kernel(x: torch.Tensor) -> torch.Tensor:
@@ -105,5 +107,5 @@ def _resolving(name: str, key: DispatchKey) -> Callable[..., Any]:
 
 
 for _key, _names in LET_THROUGH.items():
-    for _name in filter(found, _names):
+    for _name in filter(known, _names):
         override(_name, _resolving(_name, _key), _key.name)

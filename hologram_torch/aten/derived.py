@@ -14,7 +14,7 @@ from hologram.opset.forms.map import Elementwise
 from hologram.opset.forms.operation import ATEN_WORDS, Operation
 from hologram.opset.forms.row import Row
 from hologram_torch.kernels.kernel import Promotes, counts
-from hologram_torch.kernels.operators import found, has_kernel
+from hologram_torch.kernels.operators import has_kernel, known
 from hologram_torch.kernels.promotion import Promotion
 from hologram_torch.kernels.registry import KERNELS, LACKING, add
 from hologram_torch.tensors.dtypes import dtype_of
@@ -100,7 +100,7 @@ def _setting(operation: Operation, name: str) -> Callable[[Any], Any]:
 
 for _operation in OPERATIONS.values():
     for _name in _operation.aten:
-        _overload = found(_name)
+        _overload = known(_name)
         if _overload is None:
             LACKING.append(_name)
         elif _name not in KERNELS and not composed(_overload):

@@ -15,7 +15,7 @@ import hologram as hg
 from hologram.frontend.tensor import Tensor
 from hologram_torch.kernels.fused import Fused, in_torch
 from hologram_torch.kernels.lists import Updates, alike, apart, is_device_scalar, numbers, wide
-from hologram_torch.kernels.operators import LOOP, operator
+from hologram_torch.kernels.operators import LOOP, known, operator
 from hologram_torch.kernels.registry import register
 from hologram_torch.redispatch import redispatched
 from hologram_torch.tensors.memory import hologram_tensor, torch_tensor
@@ -88,7 +88,9 @@ class OnLists:
         """Registers both; `taken` gives the lists and what follows them, or None for PyTorch's loop."""
         for form in (name, f"{name}_"):
             full = f"_foreach_{form}{overload}"
-            register(full, self._kernel(operator(full), taken, form != name))
+            found = known(full)
+            if found is not None:
+                register(full, self._kernel(found, taken, form != name))
 
     def _kernel(self, overload: Any, taken: Callable[..., Any], in_place: bool) -> Callable[..., Any]:
         loop = redispatched(overload)
@@ -155,7 +157,7 @@ _on_lists = OnLists(_lerp)
 _on_lists.register("lerp", ".List", _lists(3))
 for _overload in (".Scalar", ".ScalarList"):
     _on_lists.register("lerp", _overload, _with_number(2))
-for _name in UNARY.split():
+for _name in filter(known, UNARY.split()):
     OnLists(in_torch(operator(_name))).register(_name, "", _lists(1))
 
 
@@ -168,14 +170,13 @@ def _norms(lists: list[Tensor], order: Any, dtype: Any) -> list[Tensor]:
 
 
 _norms_together = Fused(_norms)
-_loop = redispatched(torch.ops.aten._foreach_norm.Scalar)
 
 
 def _foreach_norm(
     tensors: Sequence[torch.Tensor], ord: Any = 2, dtype: torch.dtype | None = None
 ) -> list[torch.Tensor]:
     if not alike([tensors]):
-        return _loop(LOOP, tensors, ord, dtype)
+        return redispatched(operator("_foreach_norm.Scalar"))(LOOP, tensors, ord, dtype)
     return [torch_tensor(x) for x in _norms_together([hologram_tensor(x) for x in tensors], ord, dtype)]
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from hologram_torch.kernels.operators import found, operator
+from hologram_torch.kernels.operators import known, operator
 from hologram_torch.kernels.registry import library
 
 KEY = "SparsePrivateUse1"
@@ -33,7 +33,7 @@ def _as_the_host(name: str) -> Callable[..., Any]:
     return call
 
 
-for _name in filter(found, ALIKE):
+for _name in filter(known, ALIKE):
     library.impl(_name, _as_the_host(_name), KEY)
 
 

@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import torch
 from torch._ops import OpOverload
 
-from hologram_torch.kernels.operators import name_of
+from hologram_torch.kernels.operators import name_of, present
 from hologram_torch.kernels.registry import KERNELS
 from hologram_torch.reach import reach
 
-aten = torch.ops.aten
-MORE = (aten.native_layer_norm, aten._softmax, aten._log_softmax, aten.addmm, aten.gelu)
+MORE = "native_layer_norm _softmax _log_softmax addmm gelu"
 
 
 def _taken_apart() -> dict[Any, Callable[..., Any]]:
     from torch._decomp import core_aten_decompositions, get_decompositions
 
-    table = {**core_aten_decompositions(), **get_decompositions(MORE)}
+    table = {**core_aten_decompositions(), **get_decompositions([*present(MORE)])}
     return {
         overload: function
         for overload, function in table.items()

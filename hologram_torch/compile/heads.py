@@ -6,14 +6,18 @@ from typing import Any
 
 import torch
 
+from hologram_torch.kernels.operators import known
+
 aten = torch.ops.aten
-ATTENTION = aten._scaled_dot_product_fused_attention_overrideable.default
+ATTENTION = known("_scaled_dot_product_fused_attention_overrideable")
 SHAPED = (aten.view.default, aten._unsafe_view.default, aten.reshape.default)
 
 
 def folded(graph: torch.fx.GraphModule) -> torch.fx.GraphModule:
     """The graph with attention to keys and values as they are, where it was to copies of them."""
     changed = False
+    if ATTENTION is None:
+        return graph
     for node in graph.graph.find_nodes(op="call_function", target=ATTENTION):
         changed |= _fold(graph.graph, node)
     if changed:

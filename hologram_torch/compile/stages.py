@@ -17,6 +17,7 @@ from torch.fx.node import map_arg
 
 from hologram.foundation.frozen import frozen
 from hologram_torch.fallback import by_design
+from hologram_torch.kernels.operators import present
 from hologram_torch.reach import reach
 
 
@@ -45,7 +46,7 @@ GROUPED = (
     "transformers::grouped_mm_fallback_backward",
 )
 COLLECTIVE = ("c10d", "_c10d_functional", "_c10d_functional_autograd")  # libraries of operators
-WRITES = (torch.ops.aten.index_put.default, torch.ops.aten._unsafe_index_put.default)
+WRITES = tuple(present("index_put _unsafe_index_put"))
 Run = Callable[[list[Any]], Sequence[Any]]  # of a list of arguments, which it empties
 Apart = Callable[[Node], bool]  # whether an operator runs as it is
 

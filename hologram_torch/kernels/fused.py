@@ -18,7 +18,7 @@ from hologram.frontend.tensor import Tensor
 from hologram.runtime.dispatch import deferred
 from hologram.runtime.launches.recording import Unrepeatable
 from hologram.runtime.launches.validation import cache_key
-from hologram_torch.kernels.operators import found
+from hologram_torch.kernels.operators import known
 from hologram_torch.reach import reach
 from hologram_torch.tensors.dtypes import torch_dtype
 from hologram_torch.tensors.memory import hologram_tensor, torch_tensor
@@ -125,7 +125,7 @@ def decomposition(name: str) -> Fused:
     def lacking(*args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError(f"hologram, {name}: this PyTorch does not compose it, {LACKING_REMEDY}")
 
-    return Fused(in_torch(DECOMPOSITIONS.get(found(name), lacking)))
+    return Fused(in_torch(DECOMPOSITIONS.get(known(name), lacking)))
 
 
 def _theirs(x: Any) -> Any:

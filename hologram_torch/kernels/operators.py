@@ -18,7 +18,7 @@ def operator(name: str) -> OpOverload:
     return getattr(getattr(torch.ops.aten, packet), overload or "default")
 
 
-def found(name: str) -> OpOverload | None:
+def known(name: str) -> OpOverload | None:
     """The operator of a name, or None where this PyTorch has none: versions add, rename and drop some."""
     packet, _, overload = name.partition(".")
     group = getattr(torch.ops.aten, packet, None)
@@ -27,7 +27,7 @@ def found(name: str) -> OpOverload | None:
 
 def present(names: str) -> Iterator[OpOverload]:
     """Those of several operators, by names between spaces, that this PyTorch has."""
-    return filter(None, map(found, names.split()))
+    return filter(None, map(known, names.split()))
 
 
 def has_kernel(overload: OpOverload, key: str) -> bool:

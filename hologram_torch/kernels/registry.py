@@ -12,7 +12,7 @@ from torch._ops import OpOverload
 from hologram.opset.forms.operation import Operation
 from hologram.runtime.dispatch import deferred
 from hologram_torch.kernels.kernel import InPlace, Kernel, Promotes
-from hologram_torch.kernels.operators import found, name_of, operator, variants
+from hologram_torch.kernels.operators import known, name_of, operator, variants
 from hologram_torch.kernels.outputs import Out
 from hologram_torch.kernels.plain import Plain
 from hologram_torch.kernels.promotion import Promotion
@@ -66,7 +66,7 @@ def add(
     `operation` is what it computes of its operands alone, without other arguments. `around` makes of each form and its
     kernel what PyTorch calls. An operator that this PyTorch has not costs itself alone; see `LACKING`.
     """
-    overload = found(name)
+    overload = known(name)
     if overload is None:
         LACKING.append(name)
         return

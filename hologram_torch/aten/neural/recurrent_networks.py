@@ -13,7 +13,7 @@ from torch.utils import _pytree as pytree
 
 from hologram.opset.neural.recurrence import KINDS
 from hologram_torch.aten.neural.recurrent_layers import recurrent_layer
-from hologram_torch.kernels.operators import operator
+from hologram_torch.kernels.operators import known
 from hologram_torch.kernels.registry import library
 from hologram_torch.wrapped import is_wrapped
 
@@ -180,7 +180,9 @@ def _composed(args: Any) -> bool:
 
 
 def _register(name: str, run: Callable[..., Any]) -> None:
-    overload = operator(name)
+    overload = known(name)
+    if overload is None:
+        return
 
     @functools.wraps(run)
     def kernel(*args: Any) -> Any:

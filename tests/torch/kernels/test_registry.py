@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("torch")
 from hologram_torch.kernels import registry
-from hologram_torch.kernels.operators import found, present
+from hologram_torch.kernels.operators import known, present
 
 
 @pytest.mark.parametrize("name", ["no_such_operator", "add.NoSuchOverload"])
@@ -20,7 +20,7 @@ def test_an_operator_that_pytorch_lacks_costs_itself_alone(
 
 
 def test_operators_are_found_by_name() -> None:
-    assert found("no_such_operator") is None
-    assert found("add.NoSuchOverload") is None
+    assert known("no_such_operator") is None
+    assert known("add.NoSuchOverload") is None
     names = [each._schema.name for each in present("no_such_operator mul.Tensor cos")]
     assert names == ["aten::mul", "aten::cos"]
