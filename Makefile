@@ -25,7 +25,7 @@ MESA ?= build/mesa
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test system drivers libraries check bench card docs clean
+.PHONY: help demo test system drivers libraries newest check bench card docs clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,6 +56,10 @@ drivers: $(VENV)/test ## the operations on other drivers of WebGPU; EVERY=1 for 
 libraries: $(VENV)/libraries ## scripts of libraries too large for CI on the device; the table of docs/pytorch.md
 	@mkdir -p out
 	HOLOGRAM_BACKEND=cpu $(BIN)/pytest tests/libraries -rs --table out/libraries.md --models out/models.md
+
+newest: $(VENV)/test ## the newest packages that pip gives, and the oldest that are allowed; NAMES=oldest-3.10 for one
+	@mkdir -p build
+	$(BIN)/python requirements/newest.py build/newest $(NAMES)
 
 check: $(VENV)/test ## lint, types and import rules
 	$(BIN)/ruff check .

@@ -23,6 +23,9 @@ ways: dict[str, Callable[..., Any]] = {}
 def profiler(module: ModuleType) -> None:
     """Has a profile of PyTorch's begin and end one of each device, and show what that measured."""
     profile: Any = module.__dict__["profile"]
+    activities: Any = module.__dict__["ProfilerActivity"]
+    if not hasattr(activities, NAME.upper()):  # PyTorch before 2.13 calls it PrivateUse1 alone
+        setattr(activities, NAME.upper(), activities.PrivateUse1)
     create, start, leave = profile.__init__, profile._start_trace, profile.__exit__
     parsed, export = profile._parse_kineto_results, profile.export_chrome_trace
 
