@@ -62,11 +62,13 @@ def add(x: Any, y: Any, alpha: Any = 1) -> Any:
 
 
 def of_bools(*operands: Any) -> str | None:
-    """PyTorch subtracts no bools."""
+    """PyTorch subtracts no bools: NotImplementedError since 2.14, before that the RuntimeError that it is one of."""
     if any(
         x.dtype == torch.bool if isinstance(x, torch.Tensor) else isinstance(x, bool) for x in operands[:2]
     ):
-        return "Subtraction, the `-` operator, with a bool tensor is not supported."
+        raise NotImplementedError(
+            "hologram, sub: Subtraction, the `-` operator, with a bool tensor is not supported."
+        )
     return None
 
 
@@ -133,21 +135,41 @@ for _name, _overloads in NUMBERS.items():
     )
 
 
-@implements("clamp", "clamp.Tensor", promotes=SAME)
+def _wrap_round() -> bool:
+    """Whether bounds beyond a dtype of integers wrap round, or are refused, as before PyTorch 2.15."""
+    return int(torch.zeros(1, dtype=torch.uint8).clamp(min=-1)) != 0
+
+
+WRAP_ROUND = _wrap_round()
+
+
+def _bound(x: Tensor, number: Any, beyond: Callable[[Any], bool]) -> Any:
+    """A bound of elements; None where none of them can be beyond it."""
+    if not x.dtype.is_integer or type(number) is not int:
+        return number
+    if WRAP_ROUND:
+        return converted(number, x.dtype)
+    return None if beyond(number) else number
+
+
+@implements("clamp", "clamp.Tensor", promotes=SAME, wraps=False)
 def clamp(x: Any, low: Any = None, high: Any = None, **named: Any) -> Any:
-    low, high = named.get("min", low), named.get("max", high)
+    low = _bound(x, named.get("min", low), lambda number: number < x.dtype.lowest)
+    high = _bound(x, named.get("max", high), lambda number: number > x.dtype.highest)
+    if low is None and high is None:
+        return x
     if x.dtype.kind != "bool":
         return hg.clip(x, low, high)
     x = x if low is None else hg.maximum(x, low)
     return x if high is None else hg.minimum(x, high)
 
 
-@implements("clamp_min", "clamp_min.Tensor", promotes=SAME)
+@implements("clamp_min", "clamp_min.Tensor", promotes=SAME, wraps=False)
 def clamp_min(x: Any, low: Any = None, **named: Any) -> Any:
     return clamp(x, named.get("min", low))
 
 
-@implements("clamp_max", "clamp_max.Tensor", promotes=SAME)
+@implements("clamp_max", "clamp_max.Tensor", promotes=SAME, wraps=False)
 def clamp_max(x: Any, high: Any = None, **named: Any) -> Any:
     return clamp(x, None, named.get("max", high))
 

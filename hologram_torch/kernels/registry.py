@@ -106,20 +106,21 @@ def _over(operation: Operation | None, compute: Callable[..., Any]) -> Callable[
 
 
 def implements(
-    *names: str, promotes: Promotion | None = None, first: int = 0, **facts: Any
+    *names: str, promotes: Promotion | None = None, first: int = 0, wraps: bool = True, **facts: Any
 ) -> Callable[[F], F]:
     """Declares what a function of hologram's tensors computes: ATen's operators, whose arguments it takes.
 
-    `promotes` brings the operands from position `first` on to one dtype, by PyTorch's rule of that kind. Other facts
-    are arguments of `add`. `inferred` is false where shapes depend on elements. `operation` is what the function
-    computes when it is given operands alone. `refuses` says why PyTorch refuses arguments that its kernels without
-    elements let pass, or None; its CPU is asked too, about the operator `asked` where it does not have this one, but
-    not where the first argument's dtype is one of `wider`, which others of PyTorch's devices take. `over` computes the
-    same for the form in place: it may write to its first argument, and then returns it. `by_class` says that results'
-    shapes, and what is refused, depend on no more of sizes than which are 0, 1 or equal, as they do wherever operands
-    are promoted; see short/templates.py.
+    `promotes` brings the operands from position `first` on to one dtype, by PyTorch's rule of that kind; `wraps`
+    says that numbers beyond a dtype of integers wrap round. Other facts are arguments of `add`. `inferred` is
+    false where shapes depend on elements. `operation` is what the function computes when it is given operands
+    alone. `refuses` says why PyTorch refuses arguments that its kernels without elements let pass, or None; its
+    CPU is asked too, about the operator `asked` where it does not have this one, but not where the first
+    argument's dtype is one of `wider`, which others of PyTorch's devices take. `over` computes the same for the
+    form in place: it may write to its first argument, and then returns it. `by_class` says that results' shapes,
+    and what is refused, depend on no more of sizes than which are 0, 1 or equal, as they do wherever operands are
+    promoted; see short/templates.py.
     """
-    promotion = None if promotes is None else Promotes(promotes, first)
+    promotion = None if promotes is None else Promotes(promotes, first, wraps)
 
     def declare(compute: F) -> F:
         for name in names:
