@@ -9,10 +9,13 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from hologram_torch import requirement  # noqa: F401
+from hologram_torch import requirement
 
 # isort: split
-from hologram_torch import registration  # noqa: F401  which needs it
+try:
+    from hologram_torch import registration  # noqa: F401  which needs it
+except (ImportError, AttributeError) as error:
+    raise requirement.unfit(error) from error
 from hologram_torch.loading import whole
 
 if TYPE_CHECKING:

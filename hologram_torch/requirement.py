@@ -32,5 +32,14 @@ def warn_beyond() -> None:
         )
 
 
+def unfit(error: Exception) -> ImportError:
+    """What to raise where PyTorch lacks what devices in Python are made of, without which there is none."""
+    return ImportError(
+        f"hologram cannot be a device of PyTorch {__version__}, it is tested with {LEAST} to {TESTED}: {error}; "
+        f"pip install 'torch=={TESTED}.*'",
+        name="torch",
+    )
+
+
 def _numbers(version: str) -> tuple[int, ...]:
     return tuple(map(int, version.split(".")[:2]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -38,3 +39,20 @@ def test_an_old_pytorch_is_refused_by_its_version(tmp_path: Path) -> None:
     (old / "version.py").write_text("__version__ = '2.9.1'\n")
     said = imported(tmp_path)
     assert said.startswith("ImportError: hologram_torch needs PyTorch 2.10 or newer, this is 2.9.1")
+
+
+def test_a_pytorch_without_devices_in_python_is_named() -> None:
+    code = (
+        "import torch.utils.backend_registration as b; del b._setup_privateuseone_for_python_backend\n"
+        "import hologram_torch"
+    )
+    environment = {**os.environ, "TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, env=environment
+    )
+    assert done.returncode
+    said = done.stderr.strip().splitlines()[-1]
+    assert said.startswith(
+        f"ImportError: hologram cannot be a device of PyTorch {torch.__version__}, it is tested with"
+    )
+    assert said.endswith(".*'")
