@@ -78,13 +78,19 @@ def install(environment: Environment, folder: Path, uv: str) -> Path:
     return python
 
 
-def tried(what: str, python: Path, *command: str) -> tuple[str, bool]:
+def readme() -> list[str]:
+    """The programs of README: the first is PyTorch's, the others go on where one before them ends."""
+    first, *others = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    return [first, "\n".join(others)]
+
+
+def tried(what: str, python: Path, *command: str, folder: Path = ROOT) -> tuple[str, bool]:
     """Runs a command in an environment: what came of it in a few words, and whether it failed."""
     print(f"# {what}", flush=True)
-    own = {**os.environ, "HOLOGRAM_BACKEND": "cpu", "HOLOGRAM_CPU_OPTIMISE": "0", "CI": ""}
+    own = {**os.environ, "HOLOGRAM_BACKEND": "cpu", "CI": ""}
     run = subprocess.run(
-        [str(python), "-m", *command],
-        cwd=ROOT,
+        [str(python), *command],
+        cwd=folder,
         env=own,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -112,7 +118,15 @@ def main(folder: Path, names: list[str]) -> int:
     """Tries the environments of those names, or all; the status."""
     uv = shutil.which("uv", path=os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"])))
     assert uv is not None, "uv is not installed: `make newest` brings it"
-    columns = ("environment", *SHOWN, "README", "doctor", f"device, 1 test in {EVERY}", "libraries")
+    columns = (
+        "environment",
+        *SHOWN,
+        "README: PyTorch",
+        "README: NumPy",
+        "doctor",
+        f"device, 1 test in {EVERY}",
+        "libraries",
+    )
     table = [f"| {' | '.join(columns)} |", f"|{'---|' * len(columns)}"]
     failed = False
     for environment in ENVIRONMENTS:
@@ -120,11 +134,10 @@ def main(folder: Path, names: list[str]) -> int:
             continue
         place = folder / environment.name
         python = install(environment, place, uv)
-        pytest = ("pytest", "-q", "-p", "no:cacheprovider")
-        readme = ("tests/test_documents.py", "-k", "readme_runs")
+        pytest = ("-m", "pytest", "-q", "-p", "no:cacheprovider")
         trials = [
-            tried("README's programs", python, *pytest, *readme),
-            tried("hologram doctor --torch", python, "hologram", "doctor", "--torch"),
+            *(tried("README", python, "-c", program, folder=place) for program in readme()),
+            tried("hologram doctor --torch", python, "-m", "hologram", "doctor", "--torch"),
             tried("PyTorch's device", python, *pytest, "tests/torch", "--every", EVERY),
         ]
         if not environment.oldest:
@@ -134,7 +147,7 @@ def main(folder: Path, names: list[str]) -> int:
             environment.name,
             *versions(python),
             *(said for said, _ in trials),
-            *["-"] * (4 - len(trials)),
+            *["-"] * (5 - len(trials)),
         ]
         table.append(f"| {' | '.join(cells)} |")
         if os.environ.get("KEEP", "") in ("", "0"):
