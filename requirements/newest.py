@@ -21,7 +21,7 @@ EVERY = os.environ.get("EVERY", "8")
 SHOWN = ("torch", "numpy", "wgpu", "llvmlite")
 TOOLS = ["pytest", "pytest-timeout", "pytest-xdist", "hypothesis", "expecttest", "scipy"]
 # Beside those of libraries.txt, which need no other PyTorch than the newest.
-LIBRARIES = ["transformers", "accelerate", "einops", "torchvision"]
+LIBRARIES = ["transformers", "accelerate", "einops", "torchvision", "gguf", "tokenizers", "jinja2"]
 COUNTS = re.compile(r"(\d+) (passed|failed|errors?|skipped)")
 
 
