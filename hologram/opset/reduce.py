@@ -22,6 +22,7 @@ from hologram.opset.chosen import averaging, folding
 from hologram.opset.complex_numbers import conjugated
 from hologram.opset.complex_running import product_of, product_plan
 from hologram.opset.forms import types
+from hologram.opset.forms.accumulator import accumulated
 from hologram.opset.forms.composite import composite
 from hologram.opset.forms.gradient import rule_of
 from hologram.opset.forms.holomorphic import holomorphic
@@ -61,6 +62,7 @@ def dot_along(x, y, *, axis=None, keepdims=False):
     return reduce_add(x * y)
 
 
+@accumulated
 def _prod_gradient(cotangent, result, x, inputs, axis):
     """By the product of all, divided; by a tree of products where the derivative is differentiated again."""
     if not (x.executor.differentiated or x.dtype.is_complex):
@@ -136,6 +138,7 @@ def max_(x, *, axis=None, keepdims=False):
     return reduce_max(x.to(dtypes.u32)).to(dtypes.bool_) if x.dtype.kind == "bool" else reduce_max(x)
 
 
+@accumulated  # its transpose, which forward mode takes, is a mean
 def _spread(cotangent, inputs):
     shape = inputs[0].shape
     return (cotangent * (cotangent.size / max(inputs[0].size, 1))).expand(shape)

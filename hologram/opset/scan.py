@@ -21,6 +21,7 @@ from hologram.opset.complex_numbers import conjugated
 from hologram.opset.complex_running import running_plan
 from hologram.opset.factors import of_running_product
 from hologram.opset.forms import types
+from hologram.opset.forms.accumulator import accumulated
 from hologram.opset.forms.composite import Composite, composite
 from hologram.opset.forms.operation import Attributes, Input, Inputs, Layouts, Operation, Sample, declared
 from hologram.opset.forms.samples import array, cases
@@ -141,6 +142,7 @@ def to_the_end(x: Any, axis: int) -> Any:
     return cumsum(x.slice(axis, None, None, -1), axis=axis).slice(axis, None, None, -1)
 
 
+@accumulated
 def _cumprod_gradient(cotangent, result, x, axis):
     """The products behind an element are divided by it; those behind the first 0 of a row are made without it."""
     if not x.ndim:
