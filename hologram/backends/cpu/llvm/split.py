@@ -94,7 +94,9 @@ def phase_body(w: Writer, program: Program, variant: Variant, phases: Sequence[P
             return [inner_lane.values[f.instruction.operands[0]] for _, f in folds]
 
         side_by_side = rounds(phases[k].sweep)
-        totals = sweep(w, variant.reduced, ranges, [f for _, f in folds], element, variant.block, side_by_side)
+        totals = sweep(
+            w, variant.reduced, ranges, [f for _, f in folds], element, variant.block, side_by_side
+        )
         for (place, fold), total in zip(folds, totals, strict=True):
             w.do(f"store {fold.total_type} {total}, ptr {partials.address(place, row, chunk)}, align 8")
         return []
