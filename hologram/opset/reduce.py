@@ -40,6 +40,7 @@ from hologram.opset.math import add, maximum, minimum, multiply
     samples=reduction(),
     ulp=2,
     absolute=1.0,
+    beyond=16.0,
     aten=("sum", "sum.dim_IntList"),
     gradient={"x": lambda cotangent, inputs: cotangent.expand(inputs[0].shape)},  # a view
     out_names=("reduce_sum",),
@@ -54,7 +55,7 @@ _DOTS = cases(((3, 1, 33), (4, 33), {"axis": -1}), ((17,), (17,), {"axis": 0}), 
               ((2, 0), (2, 0), {"axis": 1}), low=-3, high=3)  # fmt: skip
 
 
-@row(types=types.same, dtypes=NUMBERS + COMPLEX, samples=_DOTS, ulp=4, absolute=64.0, methods=False,
+@row(types=types.same, dtypes=NUMBERS + COMPLEX, samples=_DOTS, ulp=4, absolute=64.0, beyond=64.0, methods=False,
      reference=lambda x, y, axis=None, keepdims=False: np.sum(
          x * y, axis=axis, keepdims=keepdims, dtype=np.result_type(x)))  # fmt: skip
 def dot_along(x, y, *, axis=None, keepdims=False):
@@ -114,7 +115,7 @@ def _prod_parts(operation, x, *, axis, keepdims, dtype):
 
 
 @declared(Product, types=types.total, dtypes=COMPUTED + COMPLEX, reference=np.prod, samples=reduction(0.9, 1.1), ulp=2,
-          absolute=1.0, parts_ulp=300, aten=("prod", "prod.dim_int"), gradient={"x": _prod_gradient},
+          each=0.5, absolute=1.0, parts_ulp=300, aten=("prod", "prod.dim_int"), gradient={"x": _prod_gradient},
           parts=_prod_parts, further=folding(multiply, 1))  # fmt: skip
 def prod(x, *, axis=None, keepdims=False, dtype=None):
     """The product; integers and bools are multiplied in 64 bits unless `dtype` says otherwise."""

@@ -132,6 +132,6 @@ def _sent(cotangent: Any, result: Any, x: Any, source: Any, index: Any, dim: int
 scatter_reduce = register(
     ScatterReduce(
         name="scatter_reduce", function=_scatter_reduce, reference=_reference, samples=_samples, dtypes=NUMBERS, ulp=8,
-        absolute=16.0, gradient={"x": _kept, "source": _sent},
+        each=0.5, absolute=16.0, gradient={"x": _kept, "source": _sent},
     )
 )  # fmt: skip

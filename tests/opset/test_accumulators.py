@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import hologram as hg
+from hologram.foundation.dtypes import DType
 from hologram.opset import OPERATIONS
 from hologram.opset.forms.operation import Operation
 from hologram.opset.forms.row import Row
@@ -87,7 +88,7 @@ def cpu() -> Any:
         yield executor
 
 
-def agree(got: hg.Tensor, want: hg.Tensor, dtype: hg.DType) -> None:
+def agree(got: hg.Tensor, want: hg.Tensor, dtype: DType) -> None:
     """Within a few units in the last place; beyond the largest number both are."""
     assert got.dtype is (dtype if want.dtype.is_float else want.dtype)
     if not got.dtype.is_float:
@@ -102,7 +103,7 @@ def agree(got: hg.Tensor, want: hg.Tensor, dtype: hg.DType) -> None:
 
 @pytest.mark.parametrize("dtype", NARROW, ids=str)
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_values_and_derivatives(executor: hg.Executor, cpu: hg.Executor, name: str, dtype: hg.DType) -> None:
+def test_values_and_derivatives(executor: hg.Executor, cpu: hg.Executor, name: str, dtype: DType) -> None:
     function = FUNCTIONS[name]
     for array in (TIES, *(() if "prod" in name else (HALVES,))):
         x, exact = executor.tensor(array, dtype), cpu.tensor(array, hg.f64)

@@ -90,7 +90,8 @@ def _folded(who: str, fold: str, start: Any, data: Any, segment_ids: Any, num_se
 
 def scatter_mean(x: Any, index: Any, source: Any, *, dim: int, include_self: bool = True) -> Tensor:
     """x with the mean of what scatter would write at a place, and of what was there, if `include_self`."""
-    return _scatter_mean(*beside(x, index, source), dim, include_self)
+    kept, at, given = beside(x, index, source)
+    return _scatter_mean(kept, at, given, dim, include_self)
 
 
 @accumulated

@@ -67,8 +67,8 @@ def cov(
     x = _observed(m, y, rowvar, dtype)
     less = (0 if bias else 1) if ddof is None else ddof
     wide = x.astype(accumulator(x.dtype), copy=False)
-    weights = (_weights(n, given, wide) for n, given in (("fweights", fweights), ("aweights", aweights)))
-    return _covariance(wide, *weights, less).astype(x.dtype, copy=False)
+    often, much = (_weights(n, w, wide) for n, w in (("fweights", fweights), ("aweights", aweights)))
+    return _covariance(wide, often, much, less).astype(x.dtype, copy=False)
 
 
 def _observed(m: Any, y: Any, rowvar: bool, dtype: Any) -> Tensor:
