@@ -19,9 +19,16 @@ tensor to start from they take an executor first (`hg.random_uniform(ex, (4,), s
 
 ULP bounds the error of float results in units in the last place of the result's dtype. Devices differ: WebGPU promises
 neither exact division nor a fused multiply-add, a CPU has both (`hologram info --json`). "+ n eps" adds n epsilons of
-the dtype times the largest operand times the number of elements behind a result (2048 at most). Exact means correctly
-rounded, or integers. Of [complex numbers](complex.md) the bound is that of each part, in units in the last place of the
-larger one. `tests/test_ops.py` holds every backend to it.
+the dtype times the largest operand (of products of operands their largest product) times the number of elements behind
+a result, 2048 at most; "(n eps beyond)" n such epsilons for each of the others, however many; "+ n a factor" n ULP for
+each element behind a result. Exact means correctly rounded, or integers. Of [complex numbers](complex.md) the bound is
+that of each part, in units in the last place of the larger one. `tests/test_ops.py` holds every backend to it, and
+`tests/opset/test_long_sums.py` to what it says of many elements.
+
+Sums, products, counts and means are made in an accumulator that the dtype names, by derivatives and by what is composed
+of operations too, and rounded once: f32 for f16 and bf16, 64 bits for integers. Long sums are made in blocks, whose
+sums are added up. Sums at positions are of that kind where places are met 4,096 times on average (8 times on a
+CPU); otherwise updates are added one by one, and each may be off by half a ULP of the sum so far.
 
 On `cpu`, `cuda` and `metal` the arithmetic beneath is that of IEEE 754: denormal numbers, NaN, infinities and the signs
 of zeros count, but in products of bf16 on processors with AVX512_BF16, whose instruction takes numbers below 2^-126 in

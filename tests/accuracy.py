@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from hologram.foundation.dtypes import DType
+from hologram.opset.forms.operation import Operation
 
 SMALLEST_NORMAL = 2.0**-126  # of f32
 
@@ -135,3 +136,11 @@ def _difference(got: np.ndarray, want: np.ndarray, wrong: np.ndarray, operands: 
     place = tuple(int(k) for k in np.argwhere(wrong)[0])
     inputs = [o[place] for o in operands if isinstance(o, np.ndarray) and o.shape == got.shape]
     return f"{wrong.sum()} of {got.size} wrong; at {place} got {got[place]!r}, expected {want[place]!r} of {inputs}"
+
+
+def bound(operation: Operation, dtype: DType, want: np.ndarray, size: float, count: Any) -> np.ndarray:
+    """What a declaration allows, where the largest operand is of a size and so many elements are behind a result."""
+    few, more = np.minimum(count, 2048), np.maximum(np.asarray(count) - 2048, 0)
+    epsilons = operation.absolute * few + operation.beyond * more
+    units = operation.ulp + operation.each * count
+    return units * unit_in_last_place(dtype, want) + epsilons * size * 2.0**-dtype.mantissa

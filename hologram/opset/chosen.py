@@ -8,6 +8,7 @@ from typing import Any
 from hologram.foundation.errors import ShapeError
 from hologram.opset import logic
 from hologram.opset.complex_numbers import imag, real
+from hologram.opset.forms.accumulator import accumulated
 from hologram.opset.forms.default import Default
 from hologram.opset.forms.operation import ARRAYS
 
@@ -50,6 +51,12 @@ def averaging(operation: Any, operands: Sequence[Any], attributes: Mapping[str, 
         return operation(x, **attributes)
     x = x if x.dtype.is_inexact else x.astype("f32")
     mask = logic.equal(x, x).logical_or(True) if where is True else _mask(where, x).expand(x.shape)
+    return _averaged(x, mask, mean, operation, attributes)
+
+
+@accumulated
+def _averaged(x: Any, mask: Any, mean: Any, operation: Any, attributes: Mapping[str, Any]) -> Any:
+    """Of the elements where the mask is set."""
     folded = {"axis": attributes["axis"], "keepdims": attributes["keepdims"]}
     count = mask.sum(**folded).astype(x.dtype.part)
     if operation.name == "mean":

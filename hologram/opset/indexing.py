@@ -246,20 +246,25 @@ class ScatterAdd(Indexed):
             dim = normalize_axis(attributes["dim"], x.ndim, self.name)
             return self.plan((x.parts(), index, source.parts()), (outputs[0].parts(),), {"dim": dim}, target)
         dtype = outputs[0].dtype.computed
-        if dtype not in ATOMIC or target.limits.serial_workgroups:
-            return updates.plan(inputs, outputs, attributes["dim"], _sum, Opcode.REDUCE_ADD, target)
+        sums = Opcode.REDUCE_ADD
+        if (
+            dtype not in ATOMIC
+            or target.limits.serial_workgroups
+            or updates.apart(inputs, sums, target.limits)
+        ):
+            return updates.plan(inputs, outputs, attributes["dim"], _sum, sums, target)
 
         def lanes(steps: Steps, result: Place) -> None:
             own = Plan(self.lanes(inputs, (result.layout,), attributes))
             steps.extend(own, (0, 1, 2, result.position))
 
-        return updates.plan_with(lanes, inputs, outputs)
+        return updates.plan_with(lanes, inputs, outputs, dtype)
 
 
 scatter_add = register(
     ScatterAdd(
         name="scatter_add", function=_scatter_add, reference=_scatter_add_reference, samples=_scatter_add_samples,
-        shape_of=scatter_shape, dtypes=NUMBERS + COMPLEX, over="index", base="x", ulp=4, absolute=16.0,
+        shape_of=scatter_shape, dtypes=NUMBERS + COMPLEX, over="index", base="x", ulp=4, absolute=16.0, beyond=64.0,
         aten=("scatter_add",),
         gradient={
             "x": lambda cotangent: cotangent,

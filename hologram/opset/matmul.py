@@ -150,7 +150,7 @@ def transposed_product(a, b, batch):
 
 
 @declared(MatMul, reference=np.matmul, samples=cases(*((a, b, {}) for a, b in _PRODUCTS), low=-3, high=3),
-          dtypes=NUMBERS + COMPLEX, ulp=4, absolute=64.0, aten=("mm", "bmm", "matmul"),
+          dtypes=NUMBERS + COMPLEX, ulp=4, absolute=64.0, beyond=1024.0, aten=("mm", "bmm", "matmul"),
           gradient={"a": _left, "b": _right})  # fmt: skip
 def matmul(a, b):
     """The matrix product, batch axes broadcast, as NumPy's matmul; integers wrap.
@@ -160,7 +160,7 @@ def matmul(a, b):
     """
 
 
-@composite(reference=np.matmul, dtypes=NUMBERS + COMPLEX, ulp=4, absolute=64.0, aten=("mv",),
+@composite(reference=np.matmul, dtypes=NUMBERS + COMPLEX, ulp=4, absolute=64.0, beyond=1024.0, aten=("mv",),
            samples=cases(((3, 4), (4,), {}), ((65, 130), (130,), {}), ((1, 1), (1,), {}), low=-3, high=3))  # fmt: skip
 def matvec(a, x):
     """A matrix (m, k) times a vector (k)."""
@@ -205,7 +205,7 @@ class Gemm(MatMul):
 
 
 @declared(Gemm, reference=lambda a, b, m, k, n: np.matmul(a, b), dtypes=NUMBERS + COMPLEX, ulp=4, absolute=64.0,
-          methods=False,
+          beyond=1024.0, methods=False,
           parts=lambda operation, a, b, *, m, k, n: matmul(a.reshape(m, k), b.reshape(k, n)),
           gradient={
               "a": lambda cotangent, inputs, b, m, k, n: matmul(
@@ -350,7 +350,7 @@ def _linear_gradient(cotangent, result, x, weight, bias, activation, wanted):
 
 
 @declared(Linear, reference=_linear_reference, samples=_linear_samples, dtypes=INEXACT, ulp=8, absolute=64.0,
-          aten=("linear",),
+          beyond=1024.0, aten=("linear",),
           parts=_linear_parts, gradient={("x", "weight", "bias"): _linear_gradient})  # fmt: skip
 def linear(x, weight, bias=None, *, activation="none"):
     """activation(x @ weight.T + bias), for x (..., k), weight (n, k), bias (n)."""
@@ -360,7 +360,7 @@ def _vecdot_reference(x, y, axis=-1):
     return (np.conj(x) * y).sum(axis, dtype=x.dtype)
 
 
-@composite(dtypes=NUMBERS + COMPLEX, ulp=4, absolute=64.0, reference=_vecdot_reference,
+@composite(dtypes=NUMBERS + COMPLEX, ulp=4, absolute=64.0, beyond=1024.0, reference=_vecdot_reference,
            samples=cases(((4, 5), (4, 5), {"axis": -1}), ((4, 5), (4, 5), {"axis": 0})),
            aten=("linalg_vecdot",))  # fmt: skip
 def vecdot(x, y, *, axis=-1):

@@ -22,6 +22,7 @@ from hologram.opset.chosen import averaging, folding
 from hologram.opset.complex_numbers import conjugated
 from hologram.opset.complex_running import product_of, product_plan
 from hologram.opset.forms import types
+from hologram.opset.forms.accumulator import accumulated
 from hologram.opset.forms.composite import composite
 from hologram.opset.forms.gradient import rule_of
 from hologram.opset.forms.holomorphic import holomorphic
@@ -39,6 +40,7 @@ from hologram.opset.math import add, maximum, minimum, multiply
     samples=reduction(),
     ulp=2,
     absolute=1.0,
+    beyond=16.0,
     aten=("sum", "sum.dim_IntList"),
     gradient={"x": lambda cotangent, inputs: cotangent.expand(inputs[0].shape)},  # a view
     out_names=("reduce_sum",),
@@ -53,7 +55,7 @@ _DOTS = cases(((3, 1, 33), (4, 33), {"axis": -1}), ((17,), (17,), {"axis": 0}), 
               ((2, 0), (2, 0), {"axis": 1}), low=-3, high=3)  # fmt: skip
 
 
-@row(types=types.same, dtypes=NUMBERS + COMPLEX, samples=_DOTS, ulp=4, absolute=64.0, methods=False,
+@row(types=types.same, dtypes=NUMBERS + COMPLEX, samples=_DOTS, ulp=4, absolute=64.0, beyond=64.0, methods=False,
      reference=lambda x, y, axis=None, keepdims=False: np.sum(
          x * y, axis=axis, keepdims=keepdims, dtype=np.result_type(x)))  # fmt: skip
 def dot_along(x, y, *, axis=None, keepdims=False):
@@ -61,6 +63,7 @@ def dot_along(x, y, *, axis=None, keepdims=False):
     return reduce_add(x * y)
 
 
+@accumulated
 def _prod_gradient(cotangent, result, x, inputs, axis):
     """By the product of all, divided; by a tree of products where the derivative is differentiated again."""
     if not (x.executor.differentiated or x.dtype.is_complex):
@@ -112,7 +115,7 @@ def _prod_parts(operation, x, *, axis, keepdims, dtype):
 
 
 @declared(Product, types=types.total, dtypes=COMPUTED + COMPLEX, reference=np.prod, samples=reduction(0.9, 1.1), ulp=2,
-          absolute=1.0, parts_ulp=300, aten=("prod", "prod.dim_int"), gradient={"x": _prod_gradient},
+          each=0.5, absolute=1.0, parts_ulp=300, aten=("prod", "prod.dim_int"), gradient={"x": _prod_gradient},
           parts=_prod_parts, further=folding(multiply, 1))  # fmt: skip
 def prod(x, *, axis=None, keepdims=False, dtype=None):
     """The product; integers and bools are multiplied in 64 bits unless `dtype` says otherwise."""
@@ -136,6 +139,7 @@ def max_(x, *, axis=None, keepdims=False):
     return reduce_max(x.to(dtypes.u32)).to(dtypes.bool_) if x.dtype.kind == "bool" else reduce_max(x)
 
 
+@accumulated  # its transpose, which forward mode takes, is a mean
 def _spread(cotangent, inputs):
     shape = inputs[0].shape
     return (cotangent * (cotangent.size / max(inputs[0].size, 1))).expand(shape)

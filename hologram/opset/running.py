@@ -25,6 +25,7 @@ from hologram.opset import functions, logic
 from hologram.opset import math as arithmetic
 from hologram.opset.complex_numbers import conjugated
 from hologram.opset.factors import beside
+from hologram.opset.forms.accumulator import accumulated
 from hologram.opset.forms.address import Address, Operand
 from hologram.opset.forms.expression import numbers_of, step_of
 from hologram.opset.forms.operation import Attributes, Inputs, Layouts, Operation, Sample, declared
@@ -225,6 +226,7 @@ def _returned(cotangent: Any, results: Any, inputs: Any, axis: int) -> Any:
     return scatter_add(zero.expand(inputs[0].shape), results[1], cotangent, dim=axis)
 
 
+@accumulated
 def _log_shares(cotangent: Any, result: Any, x: Any, axis: int) -> Any:
     """By an element's share in every sum from it on, exp(x - sum).
 

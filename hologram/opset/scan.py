@@ -21,6 +21,7 @@ from hologram.opset.complex_numbers import conjugated
 from hologram.opset.complex_running import running_plan
 from hologram.opset.factors import of_running_product
 from hologram.opset.forms import types
+from hologram.opset.forms.accumulator import accumulated
 from hologram.opset.forms.composite import Composite, composite
 from hologram.opset.forms.operation import Attributes, Input, Inputs, Layouts, Operation, Sample, declared
 from hologram.opset.forms.samples import array, cases
@@ -116,7 +117,7 @@ def _from_the_end(cotangent, axis):
 
 
 @declared(Running, reference=_cumsum_reference, samples=_cumsum_samples, dtypes=COMPUTED + COMPLEX, ulp=4,
-          absolute=1024.0, aten=("cumsum",), gradient={"x": _from_the_end})  # fmt: skip
+          absolute=1024.0, beyond=64.0, aten=("cumsum",), gradient={"x": _from_the_end})  # fmt: skip
 def cumsum(x, *, axis=-1, dtype=None):
     """Running sums along an axis (None: flat); of integers and bools in 64 bits unless `dtype` says otherwise."""
 
@@ -141,6 +142,7 @@ def to_the_end(x: Any, axis: int) -> Any:
     return cumsum(x.slice(axis, None, None, -1), axis=axis).slice(axis, None, None, -1)
 
 
+@accumulated
 def _cumprod_gradient(cotangent, result, x, axis):
     """The products behind an element are divided by it; those behind the first 0 of a row are made without it."""
     if not x.ndim:
@@ -159,7 +161,7 @@ def _cumprod_gradient(cotangent, result, x, axis):
 
 
 @declared(Running, reference=_cumprod_reference, samples=_cumprod_samples, dtypes=COMPUTED + COMPLEX, ulp=4,
-          absolute=1024.0, aten=("cumprod",), products=True, gradient={"x": _cumprod_gradient})  # fmt: skip
+          each=0.5, absolute=1024.0, aten=("cumprod",), products=True, gradient={"x": _cumprod_gradient})  # fmt: skip
 def cumprod(x, *, axis=-1, dtype=None):
     """Running products along an axis (None: flat); of integers and bools in 64 bits unless `dtype` says otherwise."""
 
@@ -179,7 +181,7 @@ def _run(running: Any, empty: Any, x: Any, axis: int | None, dtype: Any, include
     return movement.concat([empty(x.slice(k, 0, 0), axis=k, keepdims=True, dtype=folds.dtype), folds], axis=k)
 
 
-@composite(dtypes=COMPUTED + COMPLEX, ulp=4, absolute=1024.0, samples=_RUNS,
+@composite(dtypes=COMPUTED + COMPLEX, ulp=4, absolute=1024.0, beyond=64.0, samples=_RUNS,
            reference=lambda x, axis=-1, dtype=None, include_initial=False:
            np.cumulative_sum(x, axis=axis, dtype=dtype, include_initial=include_initial))  # fmt: skip
 def cumulative_sum(x, *, axis=None, dtype=None, include_initial=False):
@@ -187,7 +189,7 @@ def cumulative_sum(x, *, axis=None, dtype=None, include_initial=False):
     return _run(cumsum, sum_, x, axis, dtype, include_initial)
 
 
-@composite(dtypes=COMPUTED + COMPLEX, ulp=8, absolute=64.0,
+@composite(dtypes=COMPUTED + COMPLEX, ulp=8, each=0.5, absolute=64.0,
            samples=cases(((6,), {"include_initial": True}), ((3, 7), {"axis": 0})),
            reference=lambda x, axis=-1, dtype=None, include_initial=False:
            np.cumulative_prod(x, axis=axis, dtype=dtype, include_initial=include_initial))  # fmt: skip

@@ -16,6 +16,7 @@ from hologram.foundation.frozen import frozen
 from hologram.machine.layout import Layout
 from hologram.machine.plan import Plan, Target
 from hologram.opset import logic
+from hologram.opset.forms.accumulator import accumulated
 from hologram.opset.forms.operation import Attributes, Inputs, Layouts, Operation, Sample, register
 from hologram.opset.forms.samples import array
 from hologram.opset.indexing import gather, scatter_add, scatter_shape
@@ -108,6 +109,7 @@ def _hits(x: Any, result: Any, index: Any, source: Any, dim: int) -> tuple[Any, 
     return own, sent, scatter_add(own.astype(x.dtype), index, sent.astype(x.dtype), dim=dim)
 
 
+@accumulated
 def _kept(cotangent: Any, result: Any, x: Any, index: Any, source: Any, dim: int, reduce: str) -> Any:
     """Of the elements that were there: those that are the extreme share all; of a product the rest of it."""
     if reduce == "prod":
@@ -116,6 +118,7 @@ def _kept(cotangent: Any, result: Any, x: Any, index: Any, source: Any, dim: int
     return logic.where(own, cotangent / count, 0)
 
 
+@accumulated
 def _sent(cotangent: Any, result: Any, x: Any, source: Any, index: Any, dim: int, reduce: str) -> Any:
     """Likewise of the elements that came."""
     if reduce == "prod":
@@ -129,6 +132,6 @@ def _sent(cotangent: Any, result: Any, x: Any, source: Any, index: Any, dim: int
 scatter_reduce = register(
     ScatterReduce(
         name="scatter_reduce", function=_scatter_reduce, reference=_reference, samples=_samples, dtypes=NUMBERS, ulp=8,
-        absolute=16.0, gradient={"x": _kept, "source": _sent},
+        each=0.5, absolute=16.0, gradient={"x": _kept, "source": _sent},
     )
 )  # fmt: skip

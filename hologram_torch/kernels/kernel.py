@@ -29,7 +29,7 @@ from hologram_torch.kernels.placement import move_to_device_of, on_device
 from hologram_torch.kernels.promotion import Promotion, promoted
 from hologram_torch.kernels.results import own, placed, traced_result, write
 from hologram_torch.kernels.taken import Taken
-from hologram_torch.tensors.dtypes import DTYPES, dtype_of, torch_dtype
+from hologram_torch.tensors.dtypes import DTYPES, INTEGERS, NARROW, dtype_of, torch_dtype
 from hologram_torch.tensors.memory import is_ours, torch_tensor
 
 MAX_SIGNATURES = 4096  # of one operator
@@ -273,7 +273,11 @@ class Kernel:
                     )
                 )
         wanted = dtype_of(dtype)
-        casts = (wanted if isinstance(a, torch.Tensor) and a.dtype != dtype else None for a in args[first:])
+        # Operations take integers into what they compute in, where a count is not beyond the largest of 16 bits.
+        kept = {dtype, *(INTEGERS if dtype in NARROW and not boolean else ())}
+        casts = (
+            wanted if isinstance(a, torch.Tensor) and a.dtype not in kept else None for a in args[first:]
+        )
         return ((None,) * first + tuple(casts), wanted)
 
     def _targets(self, args: Sequence[Any], kwargs: dict[str, Any]) -> list[torch.Tensor]:

@@ -15,6 +15,10 @@ MOST_AXES = 64  # of an array of NumPy's, and of what PyTorch reduces
 DTYPES: dict[torch.dtype, DType] = {
     getattr(torch, d.numpy_name): d for d in dtypes.ALL if hasattr(torch, d.numpy_name)
 }
+INTEGERS = frozenset(theirs for theirs, own in DTYPES.items() if own.is_integer)
+NARROW = frozenset(  # floats that are computed in wider ones
+    theirs for theirs, own in DTYPES.items() if own.computed is not own
+)
 TORCH_DTYPES: dict[DType, torch.dtype] = {own: theirs for theirs, own in DTYPES.items()}
 
 

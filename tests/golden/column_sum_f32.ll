@@ -55,32 +55,32 @@ head44:
   %v50 = icmp slt i64 %i48, %v21
   br i1 %v50, label %body45, label %done47
 body45:
-  %v51 = getelementptr inbounds float, ptr %a12, i64 %i48
-  %v52 = load float, ptr %v51, align 4, !llvm.access.group !0
-  %v53 = add nsw i64 %i17, %i48
-  %v54 = mul nsw i64 %i38, %v6
-  %v55 = add nsw i64 %v54, %v53
-  %v56 = getelementptr inbounds float, ptr %v2, i64 %v55
-  %v57 = load float, ptr %v56, align 4, !llvm.access.group !0
-  %v58 = fadd reassoc float %v52, %v57
-  %v59 = add nsw i64 %i17, %i48
-  %v60 = mul nsw i64 %v41, %v6
-  %v61 = add nsw i64 %v60, %v59
-  %v62 = getelementptr inbounds float, ptr %v2, i64 %v61
-  %v63 = load float, ptr %v62, align 4, !llvm.access.group !0
-  %v64 = fadd reassoc float %v58, %v63
-  %v65 = add nsw i64 %i17, %i48
-  %v66 = mul nsw i64 %v42, %v6
-  %v67 = add nsw i64 %v66, %v65
-  %v68 = getelementptr inbounds float, ptr %v2, i64 %v67
-  %v69 = load float, ptr %v68, align 4, !llvm.access.group !0
-  %v70 = fadd reassoc float %v64, %v69
-  %v71 = add nsw i64 %i17, %i48
-  %v72 = mul nsw i64 %v43, %v6
-  %v73 = add nsw i64 %v72, %v71
-  %v74 = getelementptr inbounds float, ptr %v2, i64 %v73
-  %v75 = load float, ptr %v74, align 4, !llvm.access.group !0
-  %v76 = fadd reassoc float %v70, %v75
+  %v51 = add nsw i64 %i17, %i48
+  %v52 = mul nsw i64 %i38, %v6
+  %v53 = add nsw i64 %v52, %v51
+  %v54 = getelementptr inbounds float, ptr %v2, i64 %v53
+  %v55 = load float, ptr %v54, align 4, !llvm.access.group !0
+  %v56 = add nsw i64 %i17, %i48
+  %v57 = mul nsw i64 %v41, %v6
+  %v58 = add nsw i64 %v57, %v56
+  %v59 = getelementptr inbounds float, ptr %v2, i64 %v58
+  %v60 = load float, ptr %v59, align 4, !llvm.access.group !0
+  %v61 = add nsw i64 %i17, %i48
+  %v62 = mul nsw i64 %v42, %v6
+  %v63 = add nsw i64 %v62, %v61
+  %v64 = getelementptr inbounds float, ptr %v2, i64 %v63
+  %v65 = load float, ptr %v64, align 4, !llvm.access.group !0
+  %v66 = add nsw i64 %i17, %i48
+  %v67 = mul nsw i64 %v43, %v6
+  %v68 = add nsw i64 %v67, %v66
+  %v69 = getelementptr inbounds float, ptr %v2, i64 %v68
+  %v70 = load float, ptr %v69, align 4, !llvm.access.group !0
+  %v71 = getelementptr inbounds float, ptr %a12, i64 %i48
+  %v72 = load float, ptr %v71, align 4, !llvm.access.group !0
+  %v73 = fadd float %v55, %v60
+  %v74 = fadd float %v65, %v70
+  %v75 = fadd float %v73, %v74
+  %v76 = fadd float %v72, %v75
   %v77 = getelementptr inbounds float, ptr %a12, i64 %i48
   store float %v76, ptr %v77, align 4, !llvm.access.group !0
   br label %latch46
@@ -105,14 +105,14 @@ head85:
   %v91 = icmp slt i64 %i89, %v21
   br i1 %v91, label %body86, label %done88
 body86:
-  %v92 = getelementptr inbounds float, ptr %a12, i64 %i89
-  %v93 = load float, ptr %v92, align 4, !llvm.access.group !0
-  %v94 = add nsw i64 %i17, %i89
-  %v95 = mul nsw i64 %i82, %v6
-  %v96 = add nsw i64 %v95, %v94
-  %v97 = getelementptr inbounds float, ptr %v2, i64 %v96
+  %v92 = add nsw i64 %i17, %i89
+  %v93 = mul nsw i64 %i82, %v6
+  %v94 = add nsw i64 %v93, %v92
+  %v95 = getelementptr inbounds float, ptr %v2, i64 %v94
+  %v96 = load float, ptr %v95, align 4, !llvm.access.group !0
+  %v97 = getelementptr inbounds float, ptr %a12, i64 %i89
   %v98 = load float, ptr %v97, align 4, !llvm.access.group !0
-  %v99 = fadd reassoc float %v93, %v98
+  %v99 = fadd float %v98, %v96
   %v100 = getelementptr inbounds float, ptr %a12, i64 %i89
   store float %v99, ptr %v100, align 4, !llvm.access.group !0
   br label %latch87
@@ -136,7 +136,7 @@ body102:
   %v110 = fpext float %v109 to double
   %v111 = getelementptr inbounds double, ptr %a11, i64 %i105
   %v112 = load double, ptr %v111, align 8, !llvm.access.group !0
-  %v113 = fadd reassoc double %v112, %v110
+  %v113 = fadd double %v112, %v110
   %v114 = getelementptr inbounds double, ptr %a11, i64 %i105
   store double %v113, ptr %v114, align 8, !llvm.access.group !0
   %v115 = getelementptr inbounds float, ptr %a12, i64 %i105

@@ -32,41 +32,60 @@ kernel void atlas_column_sum_f32(
     const uint lane = min(number, lanes - 1u);
     const uint i0 = lane;
     float v6_0 = 0.0f;
+    float before6_0 = 0.0f;
     float v6_1 = 0.0f;
+    float before6_1 = 0.0f;
     float v6_2 = 0.0f;
+    float before6_2 = 0.0f;
     float v6_3 = 0.0f;
+    float before6_3 = 0.0f;
     {
         const uint length = inside ? p.extent_1 : 0u;
         uint start = member;
         const uint stop = length - min(length, 768u);
-        for (uint next = start; next < stop; next += 1024u) {
-            {
-                const uint i1 = next;
-                const float e0 = term_0(x, out, p, i0, i1);
-                v6_0 = v6_0 + e0;
+        for (uint block = start; block < stop; block += 32768u) {
+            const uint block_end = min(block + 32768u, stop);
+            for (uint next = block; next < block_end; next += 1024u) {
+                {
+                    const uint i1 = next;
+                    const float e0 = term_0(x, out, p, i0, i1);
+                    v6_0 = v6_0 + e0;
+                }
+                {
+                    const uint i1 = next + 256u;
+                    const float e1 = term_0(x, out, p, i0, i1);
+                    v6_1 = v6_1 + e1;
+                }
+                {
+                    const uint i1 = next + 512u;
+                    const float e2 = term_0(x, out, p, i0, i1);
+                    v6_2 = v6_2 + e2;
+                }
+                {
+                    const uint i1 = next + 768u;
+                    const float e3 = term_0(x, out, p, i0, i1);
+                    v6_3 = v6_3 + e3;
+                }
+                start = next + 1024u;
             }
-            {
-                const uint i1 = next + 256u;
-                const float e1 = term_0(x, out, p, i0, i1);
-                v6_1 = v6_1 + e1;
-            }
-            {
-                const uint i1 = next + 512u;
-                const float e2 = term_0(x, out, p, i0, i1);
-                v6_2 = v6_2 + e2;
-            }
-            {
-                const uint i1 = next + 768u;
-                const float e3 = term_0(x, out, p, i0, i1);
-                v6_3 = v6_3 + e3;
-            }
-            start = next + 1024u;
+            before6_0 = before6_0 + v6_0;
+            v6_0 = 0.0f;
+            before6_1 = before6_1 + v6_1;
+            v6_1 = 0.0f;
+            before6_2 = before6_2 + v6_2;
+            v6_2 = 0.0f;
+            before6_3 = before6_3 + v6_3;
+            v6_3 = 0.0f;
         }
         for (uint i1 = start; i1 < length; i1 += 256u) {
             const float e0 = term_0(x, out, p, i0, i1);
             v6_0 = v6_0 + e0;
         }
     }
+    v6_0 = before6_0 + v6_0;
+    v6_1 = before6_1 + v6_1;
+    v6_2 = before6_2 + v6_2;
+    v6_3 = before6_3 + v6_3;
     const float v6_a = v6_0 + v6_1;
     const float v6_b = v6_2 + v6_3;
     float v6 = v6_a + v6_b;

@@ -25,41 +25,60 @@ fn atlas_column_sum_f32(@builtin(workgroup_id) groups: vec3<u32>, @builtin(local
     let lane = min(number, lanes - 1u);
     let i0 = lane;
     var v6_0: f32 = 0.0f;
+    var before6_0: f32 = 0.0f;
     var v6_1: f32 = 0.0f;
+    var before6_1: f32 = 0.0f;
     var v6_2: f32 = 0.0f;
+    var before6_2: f32 = 0.0f;
     var v6_3: f32 = 0.0f;
+    var before6_3: f32 = 0.0f;
     {
         let length = select(0u, p.extent_1, inside);
         var start: u32 = member;
         let stop = length - min(length, 768u);
-        for (var next = start; next < stop; next += 1024u) {
-            {
-                let i1 = next;
-                let e0 = term_0(i0, i1);
-                v6_0 = v6_0 + e0;
+        for (var block = start; block < stop; block += 32768u) {
+            let block_end = min(block + 32768u, stop);
+            for (var next = block; next < block_end; next += 1024u) {
+                {
+                    let i1 = next;
+                    let e0 = term_0(i0, i1);
+                    v6_0 = v6_0 + e0;
+                }
+                {
+                    let i1 = next + 256u;
+                    let e1 = term_0(i0, i1);
+                    v6_1 = v6_1 + e1;
+                }
+                {
+                    let i1 = next + 512u;
+                    let e2 = term_0(i0, i1);
+                    v6_2 = v6_2 + e2;
+                }
+                {
+                    let i1 = next + 768u;
+                    let e3 = term_0(i0, i1);
+                    v6_3 = v6_3 + e3;
+                }
+                start = next + 1024u;
             }
-            {
-                let i1 = next + 256u;
-                let e1 = term_0(i0, i1);
-                v6_1 = v6_1 + e1;
-            }
-            {
-                let i1 = next + 512u;
-                let e2 = term_0(i0, i1);
-                v6_2 = v6_2 + e2;
-            }
-            {
-                let i1 = next + 768u;
-                let e3 = term_0(i0, i1);
-                v6_3 = v6_3 + e3;
-            }
-            start = next + 1024u;
+            before6_0 = before6_0 + v6_0;
+            v6_0 = 0.0f;
+            before6_1 = before6_1 + v6_1;
+            v6_1 = 0.0f;
+            before6_2 = before6_2 + v6_2;
+            v6_2 = 0.0f;
+            before6_3 = before6_3 + v6_3;
+            v6_3 = 0.0f;
         }
         for (var i1 = start; i1 < length; i1 += 256u) {
             let e0 = term_0(i0, i1);
             v6_0 = v6_0 + e0;
         }
     }
+    v6_0 = before6_0 + v6_0;
+    v6_1 = before6_1 + v6_1;
+    v6_2 = before6_2 + v6_2;
+    v6_3 = before6_3 + v6_3;
     let v6_a = v6_0 + v6_1;
     let v6_b = v6_2 + v6_3;
     partial_f32[thread_index] = v6_a + v6_b;

@@ -147,9 +147,13 @@ extern "C" __global__ void __launch_bounds__(256) atlas_softmax_f32(const float4
     }
     __syncthreads();
     float v9_0 = 0.0f;
+    float before9_0 = 0.0f;
     float v9_1 = 0.0f;
+    float before9_1 = 0.0f;
     float v9_2 = 0.0f;
+    float before9_2 = 0.0f;
     float v9_3 = 0.0f;
+    float before9_3 = 0.0f;
     {
         const unsigned length = inside ? p.extent_1 : 0u;
         unsigned start = member;
@@ -161,47 +165,69 @@ extern "C" __global__ void __launch_bounds__(256) atlas_softmax_f32(const float4
         }
         if (aligned) {
             const unsigned whole = length / 4u * 4u;
-            for (unsigned i1 = member * 4u; i1 < whole; i1 += 1024u) {
-                const unsigned v4 = v2 + i1;
-                const float4 v5_4 = x[v4 / 4u];
-                const float e0 = term_1(x, out, p, v6, i1, v5_4.x);
-                v9_0 = v9_0 + e0;
-                const float e1 = term_1(x, out, p, v6, i1 + 1u, v5_4.y);
-                v9_1 = v9_1 + e1;
-                const float e2 = term_1(x, out, p, v6, i1 + 2u, v5_4.z);
-                v9_2 = v9_2 + e2;
-                const float e3 = term_1(x, out, p, v6, i1 + 3u, v5_4.w);
-                v9_3 = v9_3 + e3;
+            for (unsigned block = member * 4u; block < whole; block += 32768u) {
+                const unsigned block_end = min(block + 32768u, whole);
+                for (unsigned i1 = block; i1 < block_end; i1 += 1024u) {
+                    const unsigned v4 = v2 + i1;
+                    const float4 v5_4 = x[v4 / 4u];
+                    const float e0 = term_1(x, out, p, v6, i1, v5_4.x);
+                    v9_0 = v9_0 + e0;
+                    const float e1 = term_1(x, out, p, v6, i1 + 1u, v5_4.y);
+                    v9_1 = v9_1 + e1;
+                    const float e2 = term_1(x, out, p, v6, i1 + 2u, v5_4.z);
+                    v9_2 = v9_2 + e2;
+                    const float e3 = term_1(x, out, p, v6, i1 + 3u, v5_4.w);
+                    v9_3 = v9_3 + e3;
+                }
+                before9_0 = before9_0 + v9_0;
+                v9_0 = 0.0f;
+                before9_1 = before9_1 + v9_1;
+                v9_1 = 0.0f;
+                before9_2 = before9_2 + v9_2;
+                v9_2 = 0.0f;
+                before9_3 = before9_3 + v9_3;
+                v9_3 = 0.0f;
             }
             start = whole + member;
         } else {
             const unsigned stop = length - min(length, 768u);
-            for (unsigned next = start; next < stop; next += 1024u) {
-                {
-                    const unsigned i1 = next;
-                    const unsigned v4 = v2 + i1;
-                    const float e0 = term_1(x, out, p, v6, i1, lane_of(x, v4));
-                    v9_0 = v9_0 + e0;
+            for (unsigned block = start; block < stop; block += 32768u) {
+                const unsigned block_end = min(block + 32768u, stop);
+                for (unsigned next = block; next < block_end; next += 1024u) {
+                    {
+                        const unsigned i1 = next;
+                        const unsigned v4 = v2 + i1;
+                        const float e0 = term_1(x, out, p, v6, i1, lane_of(x, v4));
+                        v9_0 = v9_0 + e0;
+                    }
+                    {
+                        const unsigned i1 = next + 256u;
+                        const unsigned v4 = v2 + i1;
+                        const float e1 = term_1(x, out, p, v6, i1, lane_of(x, v4));
+                        v9_1 = v9_1 + e1;
+                    }
+                    {
+                        const unsigned i1 = next + 512u;
+                        const unsigned v4 = v2 + i1;
+                        const float e2 = term_1(x, out, p, v6, i1, lane_of(x, v4));
+                        v9_2 = v9_2 + e2;
+                    }
+                    {
+                        const unsigned i1 = next + 768u;
+                        const unsigned v4 = v2 + i1;
+                        const float e3 = term_1(x, out, p, v6, i1, lane_of(x, v4));
+                        v9_3 = v9_3 + e3;
+                    }
+                    start = next + 1024u;
                 }
-                {
-                    const unsigned i1 = next + 256u;
-                    const unsigned v4 = v2 + i1;
-                    const float e1 = term_1(x, out, p, v6, i1, lane_of(x, v4));
-                    v9_1 = v9_1 + e1;
-                }
-                {
-                    const unsigned i1 = next + 512u;
-                    const unsigned v4 = v2 + i1;
-                    const float e2 = term_1(x, out, p, v6, i1, lane_of(x, v4));
-                    v9_2 = v9_2 + e2;
-                }
-                {
-                    const unsigned i1 = next + 768u;
-                    const unsigned v4 = v2 + i1;
-                    const float e3 = term_1(x, out, p, v6, i1, lane_of(x, v4));
-                    v9_3 = v9_3 + e3;
-                }
-                start = next + 1024u;
+                before9_0 = before9_0 + v9_0;
+                v9_0 = 0.0f;
+                before9_1 = before9_1 + v9_1;
+                v9_1 = 0.0f;
+                before9_2 = before9_2 + v9_2;
+                v9_2 = 0.0f;
+                before9_3 = before9_3 + v9_3;
+                v9_3 = 0.0f;
             }
         }
         for (unsigned i1 = start; i1 < length; i1 += 256u) {
@@ -210,6 +236,10 @@ extern "C" __global__ void __launch_bounds__(256) atlas_softmax_f32(const float4
             v9_0 = v9_0 + e0;
         }
     }
+    v9_0 = before9_0 + v9_0;
+    v9_1 = before9_1 + v9_1;
+    v9_2 = before9_2 + v9_2;
+    v9_3 = before9_3 + v9_3;
     const float v9_a = v9_0 + v9_1;
     const float v9_b = v9_2 + v9_3;
     float v9 = v9_a + v9_b;

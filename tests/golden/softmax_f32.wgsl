@@ -238,9 +238,13 @@ fn atlas_softmax_f32(@builtin(workgroup_id) groups: vec3<u32>, @builtin(local_in
     let v6 = partial_f32[thread_index - member];
     workgroupBarrier();
     var v56_0: f32 = 0.0f;
+    var before56_0: f32 = 0.0f;
     var v56_1: f32 = 0.0f;
+    var before56_1: f32 = 0.0f;
     var v56_2: f32 = 0.0f;
+    var before56_2: f32 = 0.0f;
     var v56_3: f32 = 0.0f;
+    var before56_3: f32 = 0.0f;
     {
         let length = select(0u, p.extent_1, inside);
         var start: u32 = member;
@@ -252,47 +256,69 @@ fn atlas_softmax_f32(@builtin(workgroup_id) groups: vec3<u32>, @builtin(local_in
         }
         if (aligned) {
             let whole = length / 4u * 4u;
-            for (var i1 = member * 4u; i1 < whole; i1 += 1024u) {
-                let v4 = v2 + i1;
-                let v5_4 = x[v4 / 4u];
-                let e0 = term_1(v6, i1, v5_4.x);
-                v56_0 = v56_0 + e0;
-                let e1 = term_1(v6, i1 + 1u, v5_4.y);
-                v56_1 = v56_1 + e1;
-                let e2 = term_1(v6, i1 + 2u, v5_4.z);
-                v56_2 = v56_2 + e2;
-                let e3 = term_1(v6, i1 + 3u, v5_4.w);
-                v56_3 = v56_3 + e3;
+            for (var block = member * 4u; block < whole; block += 32768u) {
+                let block_end = min(block + 32768u, whole);
+                for (var i1 = block; i1 < block_end; i1 += 1024u) {
+                    let v4 = v2 + i1;
+                    let v5_4 = x[v4 / 4u];
+                    let e0 = term_1(v6, i1, v5_4.x);
+                    v56_0 = v56_0 + e0;
+                    let e1 = term_1(v6, i1 + 1u, v5_4.y);
+                    v56_1 = v56_1 + e1;
+                    let e2 = term_1(v6, i1 + 2u, v5_4.z);
+                    v56_2 = v56_2 + e2;
+                    let e3 = term_1(v6, i1 + 3u, v5_4.w);
+                    v56_3 = v56_3 + e3;
+                }
+                before56_0 = before56_0 + v56_0;
+                v56_0 = 0.0f;
+                before56_1 = before56_1 + v56_1;
+                v56_1 = 0.0f;
+                before56_2 = before56_2 + v56_2;
+                v56_2 = 0.0f;
+                before56_3 = before56_3 + v56_3;
+                v56_3 = 0.0f;
             }
             start = whole + member;
         } else {
             let stop = length - min(length, 768u);
-            for (var next = start; next < stop; next += 1024u) {
-                {
-                    let i1 = next;
-                    let v4 = v2 + i1;
-                    let e0 = term_1(v6, i1, x[v4 / 4u][v4 % 4u]);
-                    v56_0 = v56_0 + e0;
+            for (var block = start; block < stop; block += 32768u) {
+                let block_end = min(block + 32768u, stop);
+                for (var next = block; next < block_end; next += 1024u) {
+                    {
+                        let i1 = next;
+                        let v4 = v2 + i1;
+                        let e0 = term_1(v6, i1, x[v4 / 4u][v4 % 4u]);
+                        v56_0 = v56_0 + e0;
+                    }
+                    {
+                        let i1 = next + 256u;
+                        let v4 = v2 + i1;
+                        let e1 = term_1(v6, i1, x[v4 / 4u][v4 % 4u]);
+                        v56_1 = v56_1 + e1;
+                    }
+                    {
+                        let i1 = next + 512u;
+                        let v4 = v2 + i1;
+                        let e2 = term_1(v6, i1, x[v4 / 4u][v4 % 4u]);
+                        v56_2 = v56_2 + e2;
+                    }
+                    {
+                        let i1 = next + 768u;
+                        let v4 = v2 + i1;
+                        let e3 = term_1(v6, i1, x[v4 / 4u][v4 % 4u]);
+                        v56_3 = v56_3 + e3;
+                    }
+                    start = next + 1024u;
                 }
-                {
-                    let i1 = next + 256u;
-                    let v4 = v2 + i1;
-                    let e1 = term_1(v6, i1, x[v4 / 4u][v4 % 4u]);
-                    v56_1 = v56_1 + e1;
-                }
-                {
-                    let i1 = next + 512u;
-                    let v4 = v2 + i1;
-                    let e2 = term_1(v6, i1, x[v4 / 4u][v4 % 4u]);
-                    v56_2 = v56_2 + e2;
-                }
-                {
-                    let i1 = next + 768u;
-                    let v4 = v2 + i1;
-                    let e3 = term_1(v6, i1, x[v4 / 4u][v4 % 4u]);
-                    v56_3 = v56_3 + e3;
-                }
-                start = next + 1024u;
+                before56_0 = before56_0 + v56_0;
+                v56_0 = 0.0f;
+                before56_1 = before56_1 + v56_1;
+                v56_1 = 0.0f;
+                before56_2 = before56_2 + v56_2;
+                v56_2 = 0.0f;
+                before56_3 = before56_3 + v56_3;
+                v56_3 = 0.0f;
             }
         }
         for (var i1 = start; i1 < length; i1 += 256u) {
@@ -301,6 +327,10 @@ fn atlas_softmax_f32(@builtin(workgroup_id) groups: vec3<u32>, @builtin(local_in
             v56_0 = v56_0 + e0;
         }
     }
+    v56_0 = before56_0 + v56_0;
+    v56_1 = before56_1 + v56_1;
+    v56_2 = before56_2 + v56_2;
+    v56_3 = before56_3 + v56_3;
     let v56_a = v56_0 + v56_1;
     let v56_b = v56_2 + v56_3;
     partial_f32[thread_index] = v56_a + v56_b;

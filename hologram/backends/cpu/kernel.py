@@ -28,8 +28,9 @@ from hologram.compiler.lowering.bounds import GUARD, measured
 from hologram.compiler.passes import Goal, Place
 from hologram.compiler.pipeline import applied, lower
 from hologram.compiler.scheduling.interior import interior
-from hologram.compiler.scheduling.loops import Extent, Schedule, Variant, facts, schedule
+from hologram.compiler.scheduling.loops import Schedule, Variant, facts, schedule
 from hologram.compiler.scheduling.orders import VECTOR_BYTES
+from hologram.compiler.scheduling.streams import Extent
 from hologram.compiler.source.report import generated
 from hologram.foundation import store
 from hologram.foundation.bounded_caches import FIFOCache

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from hologram.atlas.opcodes import ACCESSES, ATOMICS, LOOPS, STRUCTURED, WRITES, Opcode
-from hologram.atlas.program import Block, BufferParameter, Instruction, Program
+from hologram.atlas.program import Block, Instruction, Program
 from hologram.atlas.ssa import deep
 from hologram.compiler.analysis.accesses import Reference, unproven
 from hologram.compiler.analysis.cost import instructions
@@ -20,28 +19,29 @@ from hologram.compiler.analysis.reuse import ELEMENTS
 from hologram.compiler.passes import Place
 from hologram.compiler.scheduling.ahead import ahead
 from hologram.compiler.scheduling.interior import Interior
-from hologram.compiler.scheduling.orders import VECTOR_BYTES, crosswise, innermost, strips_of
+from hologram.compiler.scheduling.orders import crosswise, innermost, strips_of
+from hologram.compiler.scheduling.streams import Extent, streamed_store, streams
 from hologram.compiler.scheduling.threads import Threads
 from hologram.foundation.frozen import frozen
 from hologram.foundation.sizes import whole
-
-Extent = tuple[int, int, BufferParameter]  # address, bytes, parameter
 
 # Estimated from add, exp and sum on a Zen 4 core: nanoseconds an element costs per instruction and per 4 bytes moved.
 _INSTRUCTION_NS = 0.012
 _ACCESS_NS = 0.035
 _UNVECTORED = 8  # times as much, where there is no vector of elements
 _SHARE_NS = 6_000  # launches estimated shorter stay on the calling thread
-_STREAM_BYTES = 16 << 20  # a result as large as this is not in a cache when it is read next
 _SLICE_NS = 3_000  # and no slice is made shorter
 # Elements of a row that are folded in its own precision before they join the total, along it and across.
 BLOCK, COLUMN_BLOCK = 2048, 256
+APART_BLOCK, _LIGHT_NS = 64, 0.2  # where they do not lie side by side, and little is computed of each
+FAR_BLOCK, _FAR = 512, 1 << 23  # of a launch of so many, which wait for memory
 COLUMN_TILE = 1024  # outputs that are accumulated side by side, at most
 WORKGROUP = 256  # threads that meet, where a program does not say
 # From which on copies of a buffer are better than atomics: so many additions, and as many to an element of each copy.
 _ADDITIONS, _ADDITIONS_EACH = 4096, 2
 _COPIED_BYTES = 64 << 20  # at most
 _TOGETHER = 64  # lanes in a run, from which on some of them go through a loop together
+_ROUNDING = frozenset({Opcode.REDUCE_ADD, Opcode.REDUCE_MUL})
 _COUNTED = ("map", "row", "columns", "short")  # forms that may have code for a grid alone
 _FEW = 4096  # elements of such a grid
 _WRITTEN_OUT, _WRITTEN_NS = 8, 4.0  # elements of a row that are written out, at most, and what they cost
@@ -64,6 +64,8 @@ class Variant:
     split: int = -1  # form "split": the reduced axis that is cut into chunks
     keep: bool = False  # costly values of a row are kept from one sweep to the next
     once: bool = False  # forms "row" and "columns": the innermost axis of a row is one block
+    block: int = BLOCK  # forms "row" and "split": elements that are folded in their own precision
+    apart: bool = False  # those forms: elements do not lie side by side, so no vector runs along the row
     early: bool = False  # elements of rows are stored in the sweep that has them
     whole: bool = False  # form "workgroup": each has all of its threads
     copied: str = ""  # form "scatter": the buffer of which each part of the lanes has a copy
@@ -127,6 +129,7 @@ class Facts:
     together: bool = False  # a loop within a map's lanes may go around them
     ahead: tuple[Instruction, ...] = ()  # loops whose turns are computed ahead, or, if few, go around lanes
     scattered: tuple[str, int] = ("", 0)  # a buffer of a map to which lanes only add, and how often each does
+    rounds: bool = False  # folding a row rounds
 
 
 def facts(program: Program) -> Facts:
@@ -167,6 +170,7 @@ def facts(program: Program) -> Facts:
     return Facts(
         cost - once / _UNVECTORED, once, frozenset(loads), frozenset(writes), loaded, may_store_early(program),
         splits, steps, folds, frozenset(strides), None,
+        rounds=any(r.type.is_float and r.opcode in _ROUNDING for p in swept.phases for r in p.reductions),
     )  # fmt: skip
 
 
@@ -303,6 +307,9 @@ def schedule(
         once = grid[reduced[-1]] <= COLUMN_BLOCK
         variant = Variant("columns", order, reduced, constants, guarded, early=early, once=once)
         return Schedule(variant, (lanes,), (size,), tile)
+    light = known.rounds and known.element_ns < _LIGHT_NS
+    scattered = light and any(s.stride(reduced[-1]) not in (0, 1) for s in accesses)
+    block = APART_BLOCK if scattered else FAR_BLOCK if lanes * row >= _FAR else BLOCK
     pieces = _pieces(lanes * row_ns, threads)
     if apart and known.splits and pieces > 1 and lanes < 2 * threads and row >= 4096:
         axis = max(reduced, key=lambda a: grid[a])
@@ -310,12 +317,25 @@ def schedule(
         units = lanes * chunks
         totals = tuple(units if s == "phase" else lanes for s in known.steps)
         slices = tuple(1 if s == "phase" else lanes for s in known.steps)
-        variant = Variant("split", order, reduced, constants, guarded, split=axis)
+        variant = Variant(
+            "split", order, reduced, constants, guarded, split=axis, block=block, apart=scattered
+        )
         return Schedule(variant, totals, slices, chunks, units * known.folds)
     size = _slice(lanes, row_ns, threads, 1)
     keep = len(reduced) == 1 and row <= ELEMENTS and known.folds > 0
-    once = grid[reduced[-1]] <= BLOCK
-    variant = Variant("row", order, reduced, constants, guarded, keep=keep, early=early, once=once)
+    once = grid[reduced[-1]] <= block
+    variant = Variant(
+        "row",
+        order,
+        reduced,
+        constants,
+        guarded,
+        keep=keep,
+        early=early,
+        once=once,
+        block=block,
+        apart=scattered,
+    )
     return Schedule(variant, (lanes,), (size,))
 
 
@@ -331,37 +351,6 @@ def _copied(
         return 0
     apart = not any(a < address + nbytes and address < a + n for a, n, p in extents if p.name != name)
     return lengths[name] if apart else 0
-
-
-def streamed_store(program: Program) -> Instruction | None:
-    """The program's one store, if strips can be made of it: a map of one axis whose store is unconditional."""
-    stores = [i for i in program.body.walk() if i.opcode is Opcode.STORE]
-    fits = (
-        program.rank == 1
-        and not program.reduced
-        and len(stores) == 1
-        and stores[0] in program.body.instructions
-    )
-    return stores[0] if fits and program.buffer(str(stores[0].attribute)).dtype.kind != "bool" else None
-
-
-def streams(
-    store: Instruction | None,
-    accesses: Sequence[Reference],
-    extents: Sequence[Extent],
-    guarded: frozenset[Place],
-) -> bool:
-    """Whether a map's result is large, lies in one aligned piece, and is not an operand as well."""
-    if store is None or platform.machine().lower() not in ("x86_64", "amd64"):
-        return False
-    site = next(s for s in accesses if s.instruction == store)
-    if site.place in guarded or site.stride(0) != 1 or site.range is None:
-        return False
-    target, size, parameter = next(e for e in extents if e[2].name == str(store.attribute))
-    width = parameter.dtype.itemsize
-    written = (site.range.high + 1 - site.range.low) * width
-    apart = not any(a < target + size and target < a + n for a, n, p in extents if p is not parameter)
-    return written >= _STREAM_BYTES and (target + site.range.low * width) % VECTOR_BYTES == 0 and apart
 
 
 def _pieces(total_ns: float, threads: int) -> int:

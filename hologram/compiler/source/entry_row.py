@@ -9,7 +9,8 @@ run to run.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 from hologram.atlas.arithmetic import identity
 from hologram.atlas.opcodes import ATOMICS, Opcode
@@ -25,6 +26,8 @@ from hologram.foundation.dtypes import DType
 from hologram.foundation.frozen import frozen
 
 PARTS = 4  # partial results of a thread; also how far loops are unrolled
+# Turns of a loop whose sums begin at 0 and join those of the turns before: one by one a long sum would lose them.
+BLOCK = 32
 _LOCAL = re.compile(r"[vi]\d+|lane|group|thread_index")
 
 
@@ -194,12 +197,15 @@ class _Rows:
             start = emitter.literal(identity(fold.opcode, fold.type), fold.type)
             for part in range(PARTS):
                 emitter.var(f"v{fold.result}_{part}", fold.type, start)
+                if fold in self._sums(sweep):
+                    emitter.var(f"before{fold.result}_{part}", fold.type, start)
         if self.flat:
             total = " * ".join(emitter.extent(k) for k in range(self.outer, self.last + 1))
             with emitter.scope("{"):
                 self._loops(sweep, "place", total)
-            return
-        self._nest(sweep, self.outer)
+        else:
+            self._nest(sweep, self.outer)
+        self._joined(sweep)
 
     def _nest(self, sweep: _Sweep, axis: int) -> None:
         emitter = self.emitter
@@ -232,12 +238,12 @@ class _Rows:
             with emitter.scope("if (aligned) {", "} else {"):
                 emitter.let("whole", index, f"length / {number(4)} * {number(4)}")
                 first = f"member * {number(4)}" if shared else number(0)
-                with emitter.loop(counter, index, first, "whole", number(4 * step)):
+                with self._blocks(sweep, counter, first, "whole", 4 * step):
                     self._vector_turn(sweep, counter, vectors)
                 emitter.line(f"start = whole{' + member' if shared else ''};")
             emitter.depth += 1
         emitter.let("stop", index, stop)
-        with emitter.loop("next", index, "start", "stop", number(PARTS * step)):
+        with self._blocks(sweep, "next", "start", "stop", PARTS * step):
             for part in range(PARTS):
                 with emitter.scope("{"):
                     emitter.let(counter, index, f"next + {number(part * step)}" if part else "next")
@@ -248,6 +254,35 @@ class _Rows:
             emitter.line("}")
         with emitter.loop(counter, index, "start", "length", number(step)):
             self._turn(sweep, counter, 0)
+
+    @contextmanager
+    def _blocks(self, sweep: _Sweep, counter: str, start: str, stop: str, step: int) -> Iterator[None]:
+        """A loop, in blocks of BLOCK turns where it adds up floats."""
+        emitter, number = self.emitter, self.emitter.number
+        if not self._sums(sweep):
+            with emitter.loop(counter, dtypes.index, start, stop, number(step)):
+                yield
+            return
+        with emitter.loop("block", dtypes.index, start, stop, number(BLOCK * step)):
+            emitter.let("block_end", dtypes.index, f"min(block + {number(BLOCK * step)}, {stop})")
+            with emitter.loop(counter, dtypes.index, "block", "block_end", number(step)):
+                yield
+            self._joined(sweep, again=True)
+
+    def _sums(self, sweep: _Sweep) -> list[Instruction]:
+        return [i for i in sweep.folds if i.opcode is Opcode.REDUCE_ADD and i.type.is_float]
+
+    def _joined(self, sweep: _Sweep, *, again: bool = False) -> None:
+        """Blocks' sums join those before, and begin `again` or are the row's."""
+        emitter = self.emitter
+        for fold in self._sums(sweep):
+            for part in range(PARTS):
+                own, before = f"v{fold.result}_{part}", f"before{fold.result}_{part}"
+                if again:
+                    emitter.line(f"{before} = {combine(emitter, fold, before, own)};")
+                    emitter.line(f"{own} = {emitter.literal(identity(fold.opcode, fold.type), fold.type)};")
+                else:
+                    emitter.line(f"{own} = {combine(emitter, fold, before, own)};")
 
     def _vectors(self, sweep: _Sweep) -> frozenset[str]:
         """The buffers that the sweep touches four elements at a time."""

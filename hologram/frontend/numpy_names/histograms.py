@@ -18,6 +18,7 @@ from hologram.frontend.numpy_names.operands import beside, exact, floating, on_h
 from hologram.frontend.numpy_names.quantiles import percentile
 from hologram.frontend.tensor import Tensor
 from hologram.opset import creation, logic, movement, reduce, searching
+from hologram.opset.forms.types import accumulator
 
 
 def histogram(
@@ -33,7 +34,7 @@ def histogram(
     flat = _counted_in(x)
     edges = _edges(flat, bins, range, x.dtype, weights)
     last = edges.shape[0] - 1
-    counts = counted(_places(edges, flat), _added(x, weights), last)
+    counts = counted(_places(edges, flat), _added(x, weights, bool(density)), last)
     if density:
         share = counts.astype(edges.dtype, copy=False)
         counts = share / (edges[1:] - edges[:-1]) / reduce.sum_(share)
@@ -73,7 +74,7 @@ def histogramdd(
         inside = logic.logical_and(logic.logical_and(logic.greater_equal(own, 0), logic.less(own, n)), inside)
         place = place * n + own
     kind = edges[0].dtype
-    added = _added(columns[0], weights)
+    added = _added(columns[0], weights, bool(density))
     added = added if added.dtype.is_inexact else added.astype(kind)
     counts = counted(logic.where(inside, place, -1), added, math.prod(shape)).reshape(shape)
     if density:
@@ -112,14 +113,14 @@ def _places(edges: Tensor, flat: Tensor) -> Tensor:
     return logic.where(logic.isnan(flat), -1, place)
 
 
-def _added(x: Tensor, weights: Any) -> Tensor:
-    """What each element counts, flat."""
+def _added(x: Tensor, weights: Any, shared: bool) -> Tensor:
+    """What each element counts, flat; as it is added up, where sums are only `shared` out."""
     if weights is None:
         return x.executor.ones(x.size, dtypes.i64)
     added = beside(x, weights)[1]
     if added.shape != x.shape:
         raise ShapeError(f"histogram: weights of shape {x.shape} are needed, got {added.shape}")
-    return added.reshape(x.size)
+    return (added.astype(accumulator(added.dtype), copy=False) if shared else added).reshape(x.size)
 
 
 def _edges(flat: Tensor, bins: Any, range: Any, given: DType, weights: Any) -> Tensor:

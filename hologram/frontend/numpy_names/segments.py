@@ -17,6 +17,8 @@ from hologram.frontend.tensor import Tensor
 from hologram.machine.axes import integers, whole
 from hologram.opset import creation, indexing, logic, reduce, scattering
 from hologram.opset import math as arithmetic
+from hologram.opset.forms.accumulator import accumulated
+from hologram.opset.forms.types import accumulator
 
 
 def _segments(who: str, data: Any, segment_ids: Any, num_segments: int | None) -> tuple[Tensor, Tensor, int]:
@@ -53,10 +55,13 @@ def segment_sum(data: Any, segment_ids: Any, num_segments: int | None = None) ->
 def segment_mean(data: Any, segment_ids: Any, num_segments: int | None = None) -> Tensor:
     """The means of the rows of each segment; NaN of none. See segment_sum."""
     x, ids, count = _segments("segment_mean", data, segment_ids, num_segments)
-    x = x if x.dtype.is_inexact else x.astype(dtypes.f32)
-    total = segment_sum(x, ids, count)
-    ones = x.executor.ones(ids.shape, x.dtype.part)
-    return total / segment_sum(ones, ids, count).reshape((-1, *(1,) * (x.ndim - 1)))
+    return _segment_mean(x if x.dtype.is_inexact else x.astype(dtypes.f32), ids, count)
+
+
+@accumulated
+def _segment_mean(x: Tensor, ids: Tensor, count: int) -> Tensor:
+    held = segment_sum(x.executor.ones(ids.shape, dtypes.i32), ids, count).astype(x.dtype.part)
+    return segment_sum(x, ids, count) / held.reshape((-1, *(1,) * (x.ndim - 1)))
 
 
 def segment_prod(data: Any, segment_ids: Any, num_segments: int | None = None) -> Tensor:
@@ -86,11 +91,17 @@ def _folded(who: str, fold: str, start: Any, data: Any, segment_ids: Any, num_se
 def scatter_mean(x: Any, index: Any, source: Any, *, dim: int, include_self: bool = True) -> Tensor:
     """x with the mean of what scatter would write at a place, and of what was there, if `include_self`."""
     kept, at, given = beside(x, index, source)
-    ones = given.executor.ones(given.shape, kept.dtype)
-    count = indexing.scatter_add(kept.executor.zeros(kept.shape, kept.dtype), at, ones, dim=dim)
+    return _scatter_mean(kept, at, given, dim, include_self)
+
+
+@accumulated
+def _scatter_mean(kept: Tensor, at: Tensor, given: Tensor, dim: int, include_self: bool) -> Tensor:
+    ones = given.executor.ones(given.shape, dtypes.i32)
+    count = indexing.scatter_add(kept.executor.zeros(kept.shape, dtypes.i32), at, ones, dim=dim)
+    wide, given = (t.astype(accumulator(t.dtype), copy=False) for t in (kept, given))
     if include_self:
-        return indexing.scatter_add(kept, at, given, dim=dim) / (count + 1)
-    total = indexing.scatter_add(kept.executor.zeros(kept.shape, kept.dtype), at, given, dim=dim)
+        return indexing.scatter_add(wide, at, given, dim=dim) / (count + 1)
+    total = indexing.scatter_add(wide.executor.zeros(wide.shape, wide.dtype), at, given, dim=dim)
     hit = logic.greater(count, 0)
     return logic.where(hit, total / logic.where(hit, count, 1), kept)
 

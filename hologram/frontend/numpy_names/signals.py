@@ -18,6 +18,7 @@ from hologram.machine.axes import normalize_axes, normalize_axis, whole
 from hologram.opset import creation, logic, matmul, movement, padding, reduce
 from hologram.opset import math as arithmetic
 from hologram.opset.complex_numbers import conjugated
+from hologram.opset.forms.accumulator import accumulated
 from hologram.opset.forms.types import promoted
 from hologram.opset.fourier.chirp import smooth
 from hologram.opset.neural import convolution
@@ -163,9 +164,12 @@ def trapezoid(y: Any, x: Any = None, dx: float = 1.0, axis: int = -1) -> Tensor:
         else:
             own = normalize_axis(axis, at.ndim, "trapezoid")
             steps = at.slice(own, 1, None) - at.slice(own, None, -1)
-    if not n:
-        return reduce.sum_(f, axis=k)
-    return reduce.sum_((f.slice(k, 1, None) + f.slice(k, None, -1)) * steps * 0.5, axis=k)
+    return _trapezoids(f, steps, k) if n else reduce.sum_(f, axis=k)
+
+
+@accumulated
+def _trapezoids(f: Tensor, steps: Any, axis: int) -> Tensor:
+    return reduce.sum_((f.slice(axis, 1, None) + f.slice(axis, None, -1)) * steps * 0.5, axis=axis)
 
 
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Tensor:

@@ -15,6 +15,8 @@ from hologram.machine.axes import normalize_axis
 from hologram.opset import complex_numbers, matmul, movement, reduce
 from hologram.opset import math as arithmetic
 from hologram.opset.complex_numbers import conjugated
+from hologram.opset.forms.accumulator import accumulated
+from hologram.opset.forms.types import accumulator
 
 
 def average(
@@ -35,9 +37,16 @@ def average(
             raise ShapeError(f"average: weights must have shape {x.shape} or lie along axis, got {w.shape}")
         axis = normalize_axis(int(axis), x.ndim, "average")
         w = w.reshape(*(-1 if k == axis else 1 for k in range(x.ndim)))
-    total = reduce.sum_(w.expand(x.shape), axis=axis, keepdims=keepdims)
-    found = reduce.sum_(x * w, axis=axis, keepdims=keepdims) / total
-    return (found, total) if returned else found
+    found = _weighted(x, w.expand(x.shape), axis, keepdims)
+    return found if returned else found[0]
+
+
+@accumulated
+def _weighted(x: Tensor, w: Tensor, axis: Any, keepdims: bool) -> tuple[Tensor, Tensor]:
+    """The average, and the sum of the weights."""
+    x, w = (t.astype(accumulator(t.dtype), copy=False) for t in (x, w))
+    total = reduce.sum_(w, axis=axis, keepdims=keepdims)
+    return reduce.sum_(x * w, axis=axis, keepdims=keepdims) / total, total
 
 
 def ptp(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
@@ -55,22 +64,37 @@ def cov(
     Sums are divided by N - ddof, which is 1 by default and 0 for `bias`. `fweights` says how often each observation
     counts, `aweights` how much.
     """
-    m = m if dtype is None else asarray(m).astype(dtype)
-    x = _variables(m, rowvar)
+    x = _observed(m, y, rowvar, dtype)
+    less = (0 if bias else 1) if ddof is None else ddof
+    wide = x.astype(accumulator(x.dtype), copy=False)
+    often, much = (_weights(n, w, wide) for n, w in (("fweights", fweights), ("aweights", aweights)))
+    return _covariance(wide, often, much, less).astype(x.dtype, copy=False)
+
+
+def _observed(m: Any, y: Any, rowvar: bool, dtype: Any) -> Tensor:
+    """The variables as rows."""
+    x = _variables(m if dtype is None else asarray(m).astype(dtype), rowvar)
     if y is not None:
         other = _variables(beside(x, y)[1], rowvar)
         if other.shape[1:] != x.shape[1:]:
             raise ShapeError(f"cov: as many observations are needed, got {x.shape[1]} and {other.shape[1]}")
         x = movement.concat([x, other], axis=0)
-    less = (0 if bias else 1) if ddof is None else ddof
-    weights = None
-    for name, given in (("fweights", fweights), ("aweights", aweights)):
-        if given is not None:
-            _check_weights(name, given)
-            w = floating(beside(x, given)[1], "cov").astype(x.dtype.part, copy=False)
-            if w.shape != x.shape[1:]:
-                raise ShapeError(f"cov: weights of shape {x.shape[1:]} are needed, got {w.shape}")
-            weights = w if weights is None else weights * w
+    return x
+
+
+def _weights(name: str, given: Any, x: Tensor) -> Tensor | None:
+    if given is None:
+        return None
+    _check_weights(name, given)
+    w = floating(beside(x, given)[1], "cov").astype(x.dtype.part, copy=False)
+    if w.shape != x.shape[1:]:
+        raise ShapeError(f"cov: weights of shape {x.shape[1:]} are needed, got {w.shape}")
+    return w
+
+
+def _covariance(x: Tensor, often: Tensor | None, much: Tensor | None, less: float) -> Tensor:
+    """Of rows whose columns count so often, and so much."""
+    weights = often if much is None else much if often is None else often * much
     if weights is None:
         centred = x - reduce.mean(x, axis=1, keepdims=True)
         count = x.shape[1] - less
@@ -79,12 +103,8 @@ def cov(
     else:
         total = reduce.sum_(weights)
         centred = x - reduce.sum_(x * weights, axis=1, keepdims=True) / total
-        seen = total
-        if aweights is not None:
-            a = floating(beside(x, aweights)[1], "cov").astype(x.dtype.part, copy=False)
-            seen = total - less * reduce.sum_(weights * a) / total
-        else:
-            seen = total - less
+        lost = less if much is None else less * reduce.sum_(weights * much) / total
+        seen = total - lost
         result = matmul.matmul(centred * weights, conjugated(centred.mT)) / seen
     return result.reshape(()) if result.size == 1 else result
 
@@ -111,7 +131,12 @@ def _variables(m: Any, rowvar: bool) -> Tensor:
 
 def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Tensor:
     """Pearson's coefficients: the covariance matrix, divided by both deviations."""
-    c = cov(x, y, rowvar, dtype=dtype)
+    return _correlation(_observed(x, y, rowvar, dtype))
+
+
+@accumulated
+def _correlation(x: Tensor) -> Tensor:
+    c = _covariance(x, None, None, 1)
     if not c.ndim:
         return c / c
     deviation = arithmetic.sqrt(diagonal(c).real)

@@ -44,7 +44,9 @@ def accuracy(operation: Operation) -> str:
     if operation.looser:
         most = operation.ulp + sum(loss.ulp for loss in operation.looser)
         words += f", {most:g} where {' and '.join(loss.where for loss in operation.looser)}"
+    words += f" + {operation.each:g} a factor" if operation.each else ""
     words += f" + {operation.absolute:g} eps" if operation.absolute else ""
+    words += f" ({operation.beyond:g} eps beyond)" if operation.beyond else ""
     rounded = (operation.ulp or operation.parts_ulp != 8.0) and any(d.is_complex for d in operation.dtypes)
     return words + (f"; {max(operation.parts_ulp, operation.ulp):g} of complex numbers" if rounded else "")
 

@@ -73,6 +73,8 @@ class Operation:
     # Error allowed beside `ulp`: epsilons of the result's dtype times the largest operand times the number of elements
     # behind each result (at most 2048).
     absolute: float = 0.0
+    beyond: float = 0.0  # likewise for each of the elements beyond 2048, of sums
+    each: float = 0.0  # units in the last place for each element behind a result, of products
     # Of complex numbers: the bound in units in the last place of the larger part, of each part.
     parts_ulp: float = 8.0
     complex_results: bool = False  # of real operands

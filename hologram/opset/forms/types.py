@@ -100,12 +100,18 @@ def choice(who: str, operands: Sequence[OperandType]) -> Types:
     return (bool_, *rest), result
 
 
+def accumulator(dtype: DType) -> DType:
+    """What numbers of a dtype are added up in: of integers and bools 64 bits, of floats of 16 bits f32."""
+    if dtype.is_inexact:
+        return dtype.computed
+    return u64 if dtype.kind == "uint" else i64
+
+
 def total(who: str, operands: Sequence[OperandType]) -> Types:
     """Sums: integers and bools widen to 64 bits, as in NumPy; floats and complex numbers stay."""
     dtype = promoted(operands)
-    if not dtype.is_inexact:
-        dtype = u64 if dtype.kind == "uint" else i64
-    return (dtype.computed,) * len(operands), dtype
+    wide = accumulator(dtype)
+    return (wide,) * len(operands), dtype if dtype.is_inexact else wide
 
 
 def position(who: str, operands: Sequence[OperandType]) -> Types:

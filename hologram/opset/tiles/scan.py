@@ -24,6 +24,9 @@ from hologram.opset.forms.expression import numbers_of, step_of
 from hologram.opset.forms.steps import Place, Steps
 from hologram.opset.reduce import prod, sum_
 
+# Of floats so many are added up from 0 before they join the sum of those before them, and so many of these before they
+# join theirs: one by one they would be lost in a long sum.
+BLOCK = 32
 MOST_TURNS = 32_768  # of one lane's loop: half of what a software adapter allows
 
 
@@ -86,9 +89,19 @@ def chunk_length(rows: int, n: int, limits: Limits) -> int:
 
 
 def scan_steps(
-    steps: Steps, x: Place, out: Place, computed: DType, target: Target, products: bool = False
+    steps: Steps,
+    x: Place,
+    out: Place,
+    computed: DType,
+    target: Target,
+    products: bool = False,
+    *,
+    of_sums: bool = False,
 ) -> None:
-    """Appends out = the running sums (or products) of x along the last axis; both (outer..., n)."""
+    """Appends out = the running sums (or products) of x along the last axis; both (outer..., n).
+
+    `of_sums`: x are sums of many, of which the last digits matter.
+    """
     *outer, n = out.layout.shape
     rows = math.prod(outer)
     tiled = not products and _tiled(x.layout, out.layout, computed, target.limits)
@@ -103,7 +116,7 @@ def scan_steps(
         attributes = {"axis": len(outer) + 1, "keepdims": False, "dtype": computed}
         fold = prod if products else sum_
         steps.extend(fold.plan((whole,), (sums.layout,), attributes, target), (x.position, sums.position))
-        scan_steps(steps, sums, carry, computed, target, products)
+        scan_steps(steps, sums, carry, computed, target, products, of_sums=True)
     if tiled:
         carried = carry or x  # something to bind, which a row of one chunk does not read
         lines = [number for p in (x, out) for number in (p.layout.offset, *p.layout.strides)]
@@ -112,15 +125,24 @@ def scan_steps(
         return
     places = [x, out] if carry is None else [x, carry, out]
     names = ("x", "out") if carry is None else ("x", "carry", "out")
-    program = _scan_program(tuple(Address.of(p.layout) for p in places), computed, products)
+    blocks = _blocks(length, 1 if of_sums else 8) if computed.is_float and not products else 1
+    program = _scan_program(tuple(Address.of(p.layout) for p in places), computed, products, blocks)
     numbers = numbers_of(names, [p.layout for p in places], {"n": n, "length": length})
     step = step_of(program, range(len(places)), numbers, (*outer, chunks))
     steps.add(step, [p.position for p in places])
 
 
+def _blocks(length: int, shortest: int) -> int:
+    """The size of the largest blocks of so many; 1 where they are not worth it."""
+    size = 1
+    while size * BLOCK * shortest <= length:
+        size *= BLOCK
+    return size
+
+
 @lru_cache(maxsize=1024)
-def _scan_program(addresses: tuple[Address, ...], computed: DType, products: bool) -> Program:
-    """A lane folds its chunk of `length` elements, from what the chunks before it fold to."""
+def _scan_program(addresses: tuple[Address, ...], computed: DType, products: bool, blocks: int) -> Program:
+    """A lane folds its chunk of `length` elements in blocks, from what the chunks before it fold to."""
     out_address = addresses[-1]
     name = "cumprod" if products else "cumsum"
     b = Builder(f"atlas_{name}_{out_address.dtype}", rank=len(out_address.steps))
@@ -136,10 +158,25 @@ def _scan_program(addresses: tuple[Address, ...], computed: DType, products: boo
         previous = carry
         (total,) = b.if_(chunk > 0, lambda: (previous.at(*outer, chunk - 1),), lambda: (neutral,))
 
-    def turn(i, total):
-        total = total * x.at(*outer, i) if products else total + x.at(*outer, i)
-        out.put(total, *outer, i)
-        return (total,)
+    def folded(total, value):
+        return total * value if products else total + value
 
-    b.loop(start, stop, turn, first=(total,))
+    def sweep(size, first, last, before, total):
+        """Folds blocks of a size, and each within by smaller ones; what comes before them joins what is stored."""
+
+        def turn(i, own):
+            if size == 1:
+                own = folded(own, x.at(*outer, i))
+                out.put(own if before is None else before + own, *outer, i)
+                return (own,)
+            end = select(i + size < last, i + size, last)
+            ahead = own if before is None else before + own
+            return (own + sweep(size // BLOCK, i, end, ahead, neutral),)
+
+        return b.loop(first, last, turn, first=(total,), step=size)[0]
+
+    if blocks > 1:
+        sweep(blocks, start, stop, None if carry is None else total, neutral)
+    else:
+        sweep(1, start, stop, None, total)
     return b.build()

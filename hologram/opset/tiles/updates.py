@@ -28,9 +28,11 @@ from hologram.opset.forms.address import Address, Operand
 from hologram.opset.forms.expression import numbers_of, step_of
 from hologram.opset.forms.operation import Inputs, Layouts
 from hologram.opset.forms.steps import Place, Steps
+from hologram.opset.reduce import sum_
 from hologram.opset.tiles.scan import along, chunk_length
 from hologram.opset.tiles.sort import order_of_keys
 
+ROUNDING = frozenset({Opcode.REDUCE_ADD, Opcode.REDUCE_MUL})
 Combine = Callable[[Value, Value], Value]
 SHORTEST_RUN = 16  # of elements side by side that one lane of a CPU folds
 # Updates along the axis that one lane takes in turn: a GPU's are many and slow; a software adapter's are few, and its
@@ -39,6 +41,10 @@ IN_TURN, IN_TURN_SOFTWARE = 64, 8192
 MANY_LANES = 4096  # keep a device busy even so
 # Of a CPU: as many lanes side by side need no parts; parts that are worth their places, and how many there are at most.
 WIDE, LEAST_OF_A_PART, MOST_PARTS = 64, 32_768, 16
+# Updates of a place, on average, from which on a CPU adds them up in f64.
+REPEATED = 8
+# Elsewhere: from which on they are added up by lanes with places of their own, which take so many at least.
+OFTEN, LEAST_OF_A_LANE = 4096, 256
 
 
 def inside_of(position: Value, extent: Value) -> tuple[Value, Value]:
@@ -67,9 +73,14 @@ def plan(
 
     in_turn = _in_turn(index_layout, dim, target.limits) if index_layout.size else True
     parts = _parts(index_layout, x.size, dim, target.limits) if index_layout.size else 1
+    computed = x.dtype.computed
+    if computed is dtypes.f32 and folding in ROUNDING and _repeated(index_layout, x, target.limits):
+        computed = dtypes.f64
 
     def combined(steps: Steps, result: Place) -> None:
-        if parts > 1:
+        if apart(inputs, folding, target.limits):
+            _apart(steps, inputs, result, dim, combine, target)
+        elif parts > 1:
             shape = (parts, *result.layout.shape)
             own = steps.place(result.layout.dtype, shape)
             neutral = arithmetic.identity(folding, own.layout.dtype) or -0.0  # 0 would take a zero's sign
@@ -85,13 +96,18 @@ def plan(
             axis = normalize_axis(dim, index_layout.ndim, "scatter")
             _spread(steps, Place(1, index_layout), Place(2, source), result, axis, combine, target)
 
-    return plan_with(combined, inputs, outputs, anywhere=in_turn)
+    return plan_with(combined, inputs, outputs, computed, anywhere=in_turn)
 
 
 def plan_with(
-    combined: Callable[[Steps, Place], None], inputs: Inputs, outputs: Layouts, *, anywhere: bool = True
+    combined: Callable[[Steps, Place], None],
+    inputs: Inputs,
+    outputs: Layouts,
+    computed: DType,
+    *,
+    anywhere: bool = True,
 ) -> Plan:
-    """The plan that copies x, lets `combined` change the copy, in the dtype that is computed in, and converts it.
+    """The plan that copies x, lets `combined` change the copy, in the dtype that is `computed` in, and converts it.
 
     `anywhere`: the copy need not lie without gaps.
     """
@@ -101,7 +117,6 @@ def plan_with(
     steps = Steps(4)
     if not x.size:
         return steps.plan()
-    computed = x.dtype.computed
     given = Place(3, outputs[0])
     whole = given.layout.dtype == computed and (anywhere or _whole(given.layout))
     result = given if whole else steps.place(computed, x.shape)
@@ -123,6 +138,46 @@ def _in_turn(updates: Layout, dim: int, limits: Limits) -> bool:
     if limits.serial_workgroups or n <= IN_TURN:
         return True
     return n <= IN_TURN_SOFTWARE and (limits.software or updates.size // n >= MANY_LANES)
+
+
+def _repeated(updates: Layout, x: Layout, limits: Limits) -> bool:
+    """Whether a CPU meets places so often that wider sums cost nothing beside."""
+    return limits.serial_workgroups and not limits.reproducible and updates.size >= REPEATED * max(x.size, 1)
+
+
+# Lanes with places of their own.
+
+
+def apart(inputs: Inputs, folding: Opcode, limits: Limits) -> bool:
+    """Whether sums are of so many that one after the other they would be lost, which no order of atomics avoids."""
+    x, updates, _ = inputs
+    assert isinstance(x, Layout)
+    assert isinstance(updates, Layout)
+    many = updates.size >= OFTEN * max(x.size, 1) and 4 * x.size <= IN_TURN_SOFTWARE
+    return many and x.dtype.is_float and folding is Opcode.REDUCE_ADD and not limits.serial_workgroups
+
+
+def _apart(steps: Steps, inputs: Inputs, result: Place, dim: int, combine: Combine, target: Target) -> None:
+    """Appends result = itself and the sum of what lanes add up, each to places of its own."""
+    _, positions, source = inputs
+    assert isinstance(positions, Layout)
+    assert isinstance(source, Layout)
+    n = positions.shape[dim]
+    length = max(LEAST_OF_A_LANE, 4 * result.layout.size)
+    parts = -(-n // length)
+    own = steps.place(result.layout.dtype, (parts, *result.layout.shape))
+    steps.extend(fill.plan((), (own.layout,), {"value": -0.0}, target), (own.position,))
+    step = ordered_step(positions, source, own.layout, dim, target.limits, combine, parts)
+    steps.add(step, (1, 2, own.position))
+    sums = steps.place(result.layout.dtype, (1, *result.layout.shape))
+    attributes = {"axis": 0, "keepdims": True, "dtype": None}
+    steps.extend(sum_.plan((own.layout,), (sums.layout,), attributes, target), (own.position, sums.position))
+    _join(steps, sums, result, _sum_of_some)
+
+
+def _sum_of_some(total: Value, own: Value) -> Value:
+    """Places that none was added to keep the sign of their zero."""
+    return total + select(own == 0.0, -0.0, own)
 
 
 # One after the other.

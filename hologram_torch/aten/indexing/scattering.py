@@ -7,6 +7,7 @@ from typing import Any
 
 import hologram as hg
 from hologram.frontend.tensor import Tensor
+from hologram.opset.forms.types import accumulator
 from hologram_torch.aten.indexing.positions import along, at_least_1d, check
 from hologram_torch.aten.indexing.reading import added, of_positions
 from hologram_torch.aten.indexing.writing import Into, copied, over
@@ -73,7 +74,6 @@ def scatter_reduce(x: Any, dim: int, index: Any, src: Any, reduce: str, *, inclu
 
 NEUTRAL = {
     "sum": lambda dtype: 0,
-    "mean": lambda dtype: 0,
     "prod": lambda dtype: 1,
     "amin": lambda d: d.highest,
     "amax": lambda d: d.lowest,
@@ -82,26 +82,36 @@ NEUTRAL = {
 
 def reduced(x: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, include_self: bool) -> Tensor:
     """Elements of the source brought together at positions, with what was there or without it."""
-    if reduce not in NEUTRAL:
+    if reduce != "mean" and reduce not in NEUTRAL:
         raise RuntimeError(
-            f"hologram, scatter_reduce: reduce must be one of {', '.join(NEUTRAL)}, got {reduce!r}"
+            f"hologram, scatter_reduce: reduce must be one of {', '.join((*NEUTRAL, 'mean'))}, got {reduce!r}"
         )
     if x.dtype.kind == "bool":
         if reduce == "mean":
             raise RuntimeError("hologram, scatter_reduce: a mean of bools is not defined")
         return reduced(x.astype("i32"), dim, index, source.astype("i32"), reduce, include_self).astype("bool")
+    if reduce == "mean":
+        return _averaged(x, dim, index, source, include_self)
     start = x
     if not include_self:
         start = hg.scatter(x, index, scalar(x, NEUTRAL[reduce](x.dtype)).expand(index.shape), dim=dim)
     if reduce == "sum":
         return hg.scatter_add(start, index, source, dim=dim)
-    if reduce != "mean":
-        return hg.scatter_reduce(start, index, source, dim=dim, reduce=reduce.removeprefix("a"))
+    return hg.scatter_reduce(start, index, source, dim=dim, reduce=reduce.removeprefix("a"))
+
+
+def _averaged(x: Tensor, dim: int, index: Tensor, source: Tensor, include_self: bool) -> Tensor:
+    """See reduced: sums in what x's dtype is added up in, divided by counts, rounded once."""
+    start, source = (v.astype(accumulator(x.dtype), copy=False) for v in (x, source))
+    if not include_self:
+        start = hg.scatter(start, index, scalar(start, 0).expand(index.shape), dim=dim)
     total = hg.scatter_add(start, index, source, dim=dim)
     ones = x.executor.full((), 1, "i64").expand(index.shape)
     counts = x.executor.full((), int(include_self), "i64").expand(x.shape)
-    counts = hg.maximum(hg.scatter_add(counts, index, ones, dim=dim), 1).astype(x.dtype)
-    return hg.divide(total, counts) if x.dtype.is_float else hg.floor_divide(total, counts)
+    counts = hg.maximum(hg.scatter_add(counts, index, ones, dim=dim), 1)
+    if x.dtype.is_float:
+        return hg.divide(total, counts).astype(x.dtype, copy=False)
+    return hg.floor_divide(total, counts.astype(total.dtype, copy=False)).astype(x.dtype, copy=False)
 
 
 # The same with a row of positions for all slices.

@@ -55,14 +55,15 @@ def segment_reduce(
     first = EMPTY[reduce](data.dtype) if initial is None else initial
     shape = (*data.shape[:axis], count, *data.shape[axis + 1 :])
     start = scalar(data, first).expand(shape)
+    start, source = (x.astype(data.dtype.computed, copy=False) for x in (start, data))
     result = (
-        reduced(start, axis, _which(data, axis, ends), data, WORDS[reduce], True) if count and n else start
+        reduced(start, axis, _which(data, axis, ends), source, WORDS[reduce], True) if count and n else start
     )
     if reduce == "mean":
-        result = result / _spread(lengths, data.ndim).astype(data.dtype)
+        result = result / _spread(lengths, data.ndim)
         if initial is not None:
-            result = hg.where(_spread(hg.equal(lengths, 0), data.ndim), scalar(data, initial), result)
-    return result
+            result = hg.where(_spread(hg.equal(lengths, 0), data.ndim), scalar(source, initial), result)
+    return result.astype(data.dtype, copy=False)
 
 
 def _between(offsets: Tensor) -> tuple[Tensor, Tensor]:
@@ -102,12 +103,12 @@ def segment_reduce_backward(
         return hg.gather(x, which, dim=axis)
 
     def counted(marked: Tensor) -> Tensor:
-        zeros = data.executor.full((), 0, data.dtype).expand(result.shape)
-        return own(reduced(zeros, axis, which, marked.astype(data.dtype), "sum", True))
+        zeros = data.executor.full((), 0, "i32").expand(result.shape)
+        return own(reduced(zeros, axis, which, marked.astype("i32"), "sum", True))
 
     slope = own(cotangent)
     if reduce == "mean":
-        return slope / own(_spread(lengths, data.ndim).astype(data.dtype).expand(result.shape))
+        return slope / own(_spread(lengths, data.ndim).expand(result.shape))
     if reduce == "prod":
         special = hg.logical_or(hg.equal(data, 0), hg.isnan(data))  # by which the product cannot be divided
         ones = data.executor.full((), 1 if initial is None else initial, data.dtype).expand(result.shape)

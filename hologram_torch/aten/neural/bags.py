@@ -11,6 +11,7 @@ from hologram.foundation import dtypes
 from hologram.frontend.tensor import Tensor
 from hologram_torch.aten.indexing import positions as places
 from hologram_torch.aten.indexing.scattering import reduced
+from hologram_torch.aten.neural.embeddings import by_frequency
 from hologram_torch.kernels.fused import fused
 from hologram_torch.kernels.registry import implements
 
@@ -46,7 +47,7 @@ def _bags(
         rows = rows if kept is None else hg.where(kept.unsqueeze(1), rows, 0.0)
         pooled = _added(rows, bag, bags)
         if mode == MEAN:
-            pooled = pooled / hg.maximum(counts, 1).unsqueeze(1).astype(pooled.dtype)
+            pooled = pooled / hg.maximum(counts, 1).unsqueeze(1)
         return pooled.astype(weight.dtype, copy=False), bag, counts.astype(index.dtype), nowhere
     place = bag.unsqueeze(1).expand(rows.shape)
     considered = rows if kept is None else hg.where(kept.unsqueeze(1), rows, -np.inf)
@@ -90,25 +91,24 @@ def embedding_bag(
 
 @fused
 def _returned(
-    cotangent: Tensor, index: Tensor, bag: Tensor, sizes: Tensor, largest: Tensor, rows: int, by_frequency: bool,
+    cotangent: Tensor, index: Tensor, bag: Tensor, sizes: Tensor, largest: Tensor, rows: int, frequent: bool,
     mode: int, factors: Tensor | None, padding: int = -1,
 ) -> Tensor:  # fmt: skip
+    kind = cotangent.dtype
+    cotangent = cotangent.astype(kind.computed, copy=False)
     zeros = cotangent.executor.full((), 0, cotangent.dtype).expand((rows, cotangent.shape[1]))
     if mode == MAX:
         somewhere = hg.greater_equal(largest, 0)
         kept = hg.where(somewhere, cotangent, 0.0)
-        return hg.scatter_add(zeros, hg.where(somewhere, largest, 0), kept, dim=0)
+        return hg.scatter_add(zeros, hg.where(somewhere, largest, 0), kept, dim=0).astype(kind, copy=False)
     if mode == MEAN:
-        cotangent = cotangent / hg.maximum(sizes, 1).unsqueeze(1).astype(cotangent.dtype)
+        cotangent = cotangent / hg.maximum(sizes, 1).unsqueeze(1)
     shares = hg.index_select(cotangent, bag, axis=0)
     shares = shares if factors is None else shares * factors.unsqueeze(1)
     if padding >= 0:
         shares = hg.where(hg.equal(index, padding).unsqueeze(1), 0.0, shares)
-    if by_frequency:
-        ones = index.executor.full((index.size,), 1, dtypes.f32)
-        counts = hg.scatter_add(index.executor.full((rows,), 0, dtypes.f32), index, ones, dim=0)
-        shares = shares / hg.index_select(counts, index, axis=0).unsqueeze(1).astype(shares.dtype)
-    return hg.scatter_add(zeros, index.unsqueeze(1).expand(shares.shape), shares, dim=0)
+    sums = hg.scatter_add(zeros, index.unsqueeze(1).expand(shares.shape), shares, dim=0)
+    return (by_frequency(sums, index) if frequent else sums).astype(kind, copy=False)
 
 
 @implements("_embedding_bag_dense_backward", inferred=False)

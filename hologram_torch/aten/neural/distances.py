@@ -15,8 +15,8 @@ from hologram_torch.kernels.registry import implements
 
 @fused
 def _apart(x: Any, y: Any, p: float) -> Any:
-    wide = x.astype("f32") if x.dtype.bits == 16 else x
-    return norm(hg.subtract(wide.unsqueeze(-2), y.astype(wide.dtype).unsqueeze(-3)), p, (-1,), False)
+    wide, others = (v.astype(x.dtype.computed, copy=False) for v in (x, y))
+    return norm(hg.subtract(wide.unsqueeze(-2), others.unsqueeze(-3)), p, (-1,), False)
 
 
 @implements("_cdist_forward")
@@ -43,8 +43,9 @@ def pdist(x: Any, p: float = 2.0) -> Any:
         hg.scatter(x.executor.zeros(count + 1, "i64"), place, number, dim=0)[:count]
         for number in (first, second)
     )
-    apart = hg.subtract(hg.index_select(x, rows, axis=0), hg.index_select(x, others, axis=0))
-    return norm(apart, float(p), (-1,), False)
+    wide = x.astype(x.dtype.computed, copy=False)
+    apart = hg.subtract(hg.index_select(wide, rows, axis=0), hg.index_select(wide, others, axis=0))
+    return norm(apart, float(p), (-1,), False).astype(x.dtype, copy=False)
 
 
 def _slope(apart: Any, distance: Any, p: float) -> Any:

@@ -35,14 +35,19 @@ def embedding_backward(
     index = indices.reshape(-1)
     width = cotangent.shape[-1]
     rows = cotangent.reshape(index.size, width)
-    if scale_grad_by_freq:
-        ones = rows.executor.full((index.size,), 1, dtypes.f32)
-        counts = hg.scatter_add(rows.executor.full((num_weights,), 0, dtypes.f32), index, ones, dim=0)
-        rows = rows / hg.index_select(counts, index, axis=0).unsqueeze(1).astype(rows.dtype)
+    rows = rows.astype(rows.dtype.computed, copy=False) if scale_grad_by_freq else rows
     if padding_idx >= 0:
         rows = hg.where(hg.equal(index, padding_idx).unsqueeze(1), 0.0, rows)
     zeros = rows.executor.full((), 0, rows.dtype).expand((num_weights, width))
-    return hg.scatter_add(zeros, index.unsqueeze(1).expand(rows.shape), rows, dim=0)
+    sums = hg.scatter_add(zeros, index.unsqueeze(1).expand(rows.shape), rows, dim=0)
+    return by_frequency(sums, index).astype(cotangent.dtype, copy=False) if scale_grad_by_freq else sums
+
+
+def by_frequency(sums: Tensor, index: Tensor) -> Tensor:
+    """Sums for each row of a table, divided by how often the row is named."""
+    ones = index.executor.full((index.size,), 1, dtypes.i32)
+    counts = hg.scatter_add(index.executor.full(sums.shape[:1], 0, dtypes.i32), index, ones, dim=0)
+    return sums / hg.maximum(counts, 1).unsqueeze(1)
 
 
 @implements("embedding_renorm_", inferred=False)

@@ -85,7 +85,8 @@ def nll_loss_backward(
     axis = _axis(x)
     number, kept, factor = _kept(x, target, weight, ignore_index)
     if reduction == MEAN:
-        cotangent = cotangent / total
+        # PyTorch keeps the total in x's dtype, which may be too narrow for it.
+        cotangent = cotangent / (total if x.dtype.computed is x.dtype else hg.sum(factor))
     elif reduction != SUM and x.ndim > 1:
         cotangent = cotangent.unsqueeze(axis)
     classes = hg.arange(x.executor, x.shape[axis], dtype=dtypes.i64)

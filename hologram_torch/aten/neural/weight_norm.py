@@ -15,5 +15,8 @@ from hologram_torch.kernels.registry import implements
 def weight_norm_backward(cotangent: Tensor, v: Tensor, g: Tensor, norms: Tensor, dim: int) -> Any:
     """Of g v / |v|, |v| taken over all axes but `dim`, to v and g."""
     rest = tuple(k for k in range(v.ndim) if k != dim % v.ndim)
+    kinds = v.dtype, g.dtype
+    cotangent, v, g, norms = (x.astype(x.dtype.computed, copy=False) for x in (cotangent, v, g, norms))
     along = hg.sum(cotangent * v, axis=rest, keepdims=True) / norms
-    return (cotangent - v * along / norms) * (g / norms), along
+    found = (cotangent - v * along / norms) * (g / norms), along
+    return tuple(x.astype(kind, copy=False) for x, kind in zip(found, kinds, strict=True))

@@ -130,8 +130,9 @@ def _means(x: Tensor, image: Tensor, rows: Tensor, columns: Tensor, taps: Pair) 
     number = number * bins + hg.arange(x.executor, 0, bins).astype("i32").reshape(-1, 1)
     values = hg.index_select(pixels.reshape(-1, channels // bins), number.reshape(-1), axis=0)
     inside = hg.greater_equal(place, 0).unsqueeze(3)
-    total = hg.sum(hg.where(inside, values.reshape(*place.shape, channels // bins), 0.0), axis=2)
-    return total / hg.maximum(hg.sum(inside.astype(x.dtype), axis=2), 1.0)
+    values = hg.where(inside, values.reshape(*place.shape, channels // bins), 0.0)
+    total = hg.sum(values.astype(x.dtype.computed, copy=False), axis=2)
+    return (total / hg.maximum(hg.sum(inside, axis=2), 1)).astype(x.dtype, copy=False)
 
 
 @fused

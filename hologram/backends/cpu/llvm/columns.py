@@ -109,14 +109,14 @@ class _Tile:
     def fold(self, k: int, places: Sequence[Mapping[int, str]], j: str) -> None:
         """What phase k does with elements of row j."""
         w, sums = self.w, self.arrays[k]
-        parts = [a.read(w, a.parts, j) for a in sums]
+        found: list[list[str]] = [[] for _ in sums]
         for place in places:
             lane = self.lane(j, k, place)
             lane.instructions(self.phases[k].sweep)
-            values = [lane.values[a.fold.instruction.operands[0]] for a in sums]
-            parts = [a.fold.step(w, p, v) for a, p, v in zip(sums, parts, values, strict=True)]
-        for a, part in zip(sums, parts, strict=True):
-            a.put(w, a.parts, j, part)
+            for a, values in zip(sums, found, strict=True):
+                values.append(lane.values[a.fold.instruction.operands[0]])
+        for a, values in zip(sums, found, strict=True):
+            a.put(w, a.parts, j, a.fold.steps(w, a.read(w, a.parts, j), values))
 
     def sweep(self, k: int, reduced: Sequence[int], one_block: bool) -> None:
         """Phase k of all rows."""
@@ -146,7 +146,7 @@ def column_body(
         size = str(min(COLUMN_TILE, variant.grid[variant.order[-1]]))
     else:
         size = load_slot(w, Slots(program).tile, "i64")
-    arrays = [[_Arrays(w, Fold(i)) for i in phase.reductions] for phase in phases]
+    arrays = [[_Arrays(w, Fold(i, ordered=True)) for i in phase.reductions] for phase in phases]
 
     def run(outer: dict[int, str], start: str, stop: str) -> None:
         def body(begin: str, _: list[str]) -> list[str]:

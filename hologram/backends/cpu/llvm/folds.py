@@ -14,9 +14,13 @@ from hologram.foundation.frozen import frozen
 
 @frozen
 class Fold:
-    """One reduction. A `part` accumulates within a block in the row's precision, a `total` over blocks."""
+    """One reduction. A `part` accumulates within a block in the row's precision, a `total` over blocks.
+
+    `ordered`: values are folded as written, where no vector runs along the row.
+    """
 
     instruction: Instruction
+    ordered: bool = False
 
     @property
     def dtype(self) -> DType:
@@ -57,6 +61,15 @@ class Fold:
             value = w(f"zext i1 {value} to i8")
         return self._fold(w, self.part_type, part, value)
 
+    def steps(self, w: Writer, part: str, values: list[str]) -> str:
+        """The part with a few more values, which are folded by a tree where that rounds: not one after the other."""
+        while self.rounds and len(values) > 1:
+            pairs = [values[k : k + 2] for k in range(0, len(values), 2)]
+            values = [self._fold(w, self.part_type, *p) if len(p) > 1 else p[0] for p in pairs]
+        for value in values:
+            part = self.step(w, part, value)
+        return part
+
     def join(self, w: Writer, total: str, part: str) -> str:
         """Two totals in one."""
         return self._fold(w, self.total_type, total, part)
@@ -70,7 +83,7 @@ class Fold:
             sign = "s" if self.dtype.is_signed else "u"
             return w.intrinsic(f"llvm.{sign}{self.operation}.{t}", t, (t, x), (t, y))
         if self.rounds:
-            return w(f"f{self.operation} reassoc {t} {x}, {y}")
+            return w(f"f{self.operation}{'' if self.ordered else ' reassoc'} {t} {x}, {y}")
         # minimum and maximum pass NaN on, and LLVM vectorises them as reductions.
         suffix = "f64" if t == "double" else "f32"
         return w.intrinsic(f"llvm.{self.operation}imum.{suffix}", t, (t, x), (t, y))

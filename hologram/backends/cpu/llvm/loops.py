@@ -16,10 +16,11 @@ from hologram.compiler.analysis.latency import rounds
 from hologram.compiler.analysis.phases import Phase
 from hologram.compiler.analysis.reuse import ELEMENTS, Sweep, kept, recomputed
 from hologram.compiler.scheduling.interior import Margins, inside
-from hologram.compiler.scheduling.loops import BLOCK, Variant
+from hologram.compiler.scheduling.loops import Variant
 
 O = Opcode
 GROUP = ", !llvm.access.group !0"
+TOGETHER = 8  # elements that are folded by a tree
 
 
 def positions(frame: Frame, coordinates: Mapping[int, str]) -> Position:
@@ -200,14 +201,15 @@ Ranges = Mapping[int, tuple[str, str]]
 
 def sweep(
     w: Writer, axes: Sequence[int], ranges: Ranges, folds: Sequence[Fold],
-    element: Callable[[dict[int, str]], list[str]], side_by_side: int = 1, one_block: bool = False,
+    element: Callable[[dict[int, str]], list[str]], block_size: int, side_by_side: int = 1, one_block: bool = False,
 ) -> list[str]:  # fmt: skip
     """Visits the row and folds what `element` returns; gives the totals.
 
     The innermost axis is cut into blocks: within one, floats fold in their own precision with as many accumulators as
     LLVM likes; block sums add up in f64. So the error stays that of a block, however long the row. `one_block`: the
-    innermost axis is not longer than that.
+    innermost axis is not longer than that. Where no vector runs along it some elements are folded by a tree at a time.
     """
+    together = any(f.ordered and f.rounds for f in folds)
 
     def nest(k: int, coordinates: dict[int, str], totals: list[str]) -> list[str]:
         start, stop = ranges[axes[k]]
@@ -221,12 +223,23 @@ def sweep(
             values = element({**coordinates, axes[k]: i})
             return [f.step(w, p, v) for f, p, v in zip(folds, parts, values, strict=True)]
 
+        def several(i: str, parts: list[str]) -> list[str]:
+            places = [i, *(w(f"add nsw i64 {i}, {n}") for n in range(1, TOGETHER))]
+            found = zip(*(element({**coordinates, axes[k]: place}) for place in places), strict=True)
+            return [f.steps(w, p, list(each)) for f, p, each in zip(folds, parts, found, strict=True)]
+
         def block(begin: str, now: list[str]) -> list[str]:
             end = stop
             if not one_block:
-                after = w(f"add nsw i64 {begin}, {BLOCK}")
+                after = w(f"add nsw i64 {begin}, {block_size}")
                 end = w.intrinsic("llvm.smin.i64", "i64", ("i64", after), ("i64", stop))
             first = [(f.part_type, f.identity) for f in folds]
+            if together:
+                whole = w(f"and i64 {w(f'sub nsw i64 {end}, {begin}')}, -{TOGETHER}")
+                middle = w(f"add nsw i64 {begin}, {whole}")
+                parts = w.loop(begin, middle, str(TOGETHER), first, several)
+                first = [(f.part_type, p) for f, p in zip(folds, parts, strict=True)]
+                begin = middle
             parts = w.loop(begin, end, "1", first, inner, lanes=True, rounds=side_by_side)
             return [f.join(w, t, f.widen(w, p)) for f, t, p in zip(folds, now, parts, strict=True)]
 
@@ -234,7 +247,7 @@ def sweep(
             return w.loop(start, stop, "1", [], inner, lanes=True, rounds=side_by_side)
         if one_block:
             return block(start, totals)
-        return w.loop(start, stop, str(BLOCK), typed, block)
+        return w.loop(start, stop, str(block_size), typed, block)
 
     return nest(0, {}, [f.total_identity for f in folds])
 
@@ -255,7 +268,7 @@ def row_body(
         uniform = Lane(frame, positions(frame, outer))
         for phase, kept_sweep in zip(phases, sweeps, strict=True):
             uniform.instructions(phase.uniform)
-            folds = [Fold(i) for i in phase.reductions]
+            folds = [Fold(i, variant.apart) for i in phase.reductions]
 
             def element(
                 inner: dict[int, str], folds: Sequence[Fold] = folds, now: Sweep = kept_sweep
@@ -274,7 +287,8 @@ def row_body(
 
             if phase.sweep or folds:
                 side_by_side = rounds(kept_sweep.instructions)
-                totals = sweep(w, variant.reduced, ranges, folds, element, side_by_side, variant.once)
+                sizes = (variant.block, side_by_side, variant.once)
+                totals = sweep(w, variant.reduced, ranges, folds, element, *sizes)
                 uniform.values |= {
                     f.instruction.result: f.result(w, t) for f, t in zip(folds, totals, strict=True)
                 }

@@ -15,8 +15,9 @@ from hologram.backends.cpu.llvm.arguments import open_frame
 from hologram.backends.cpu.llvm.lane import Frame, Lane
 from hologram.backends.cpu.llvm.loops import GROUP, positions
 from hologram.backends.cpu.llvm.writer import Writer, memory_type, to_memory
-from hologram.compiler.scheduling.loops import Variant, streamed_store
+from hologram.compiler.scheduling.loops import Variant
 from hologram.compiler.scheduling.orders import VECTOR_BYTES
+from hologram.compiler.scheduling.streams import streamed_store
 
 STRIP_BYTES = 4 * VECTOR_BYTES
 

@@ -48,11 +48,11 @@ class _Partials:
         return fold.result(w, w.loop("0", self.chunks, "1", [(t, fold.total_identity)], body)[0])
 
 
-def _numbers(phases: Sequence[Phase]) -> list[list[tuple[int, Fold]]]:
+def _numbers(phases: Sequence[Phase], variant: Variant) -> list[list[tuple[int, Fold]]]:
     """The folds of each phase with their place in the scratch memory."""
     folds, count = [], 0
     for phase in phases:
-        folds.append([(count + k, Fold(i)) for k, i in enumerate(phase.reductions)])
+        folds.append([(count + k, Fold(i, variant.apart)) for k, i in enumerate(phase.reductions)])
         count += len(phase.reductions)
     return folds
 
@@ -63,7 +63,7 @@ def _uniform(
     """What is the same for a whole row up to phase `last`."""
     outer = dict(zip(variant.order, decompose(partials.w, frame, variant.order, row), strict=True))
     lane = Lane(frame, positions(frame, outer))
-    for k, folds in enumerate(_numbers(phases)[: last + 1]):
+    for k, folds in enumerate(_numbers(phases, variant)[: last + 1]):
         lane.instructions(phases[k].uniform)
         if k < last:
             lane.values |= {f.instruction.result: partials.total(f, n, row) for n, f in folds}
@@ -74,7 +74,7 @@ def phase_body(w: Writer, program: Program, variant: Variant, phases: Sequence[P
     """Phase k over units: chunk after chunk of row after row."""
     frame = open_frame(w, program, variant)
     partials = _Partials(w, frame, variant)
-    folds = _numbers(phases)[k]
+    folds = _numbers(phases, variant)[k]
 
     def unit(number: str, _: list[str]) -> list[str]:
         row = w(f"udiv i64 {number}, {partials.chunks}")
@@ -94,7 +94,9 @@ def phase_body(w: Writer, program: Program, variant: Variant, phases: Sequence[P
             return [inner_lane.values[f.instruction.operands[0]] for _, f in folds]
 
         side_by_side = rounds(phases[k].sweep)
-        totals = sweep(w, variant.reduced, ranges, [f for _, f in folds], element, side_by_side)
+        totals = sweep(
+            w, variant.reduced, ranges, [f for _, f in folds], element, variant.block, side_by_side
+        )
         for (place, fold), total in zip(folds, totals, strict=True):
             w.do(f"store {fold.total_type} {total}, ptr {partials.address(place, row, chunk)}, align 8")
         return []
