@@ -324,7 +324,9 @@ def _multinomial(
 ) -> torch.Tensor:
     """Positions drawn with the rows' weights: by the running sums, or the largest keys weight / exponential number."""
     largest = _weights(x, num_samples, replacement).astype(_computed(x), copy=False)
-    own = hologram_tensor(x).astype(_computed(x), copy=False) / largest  # so that sums and quotients are numbers
+    own = (
+        hologram_tensor(x).astype(_computed(x), copy=False) / largest
+    )  # so that sums and quotients are numbers
     if not replacement:
         noise = hg.abs(hg.log(positive(x, generator)))
         keys = hg.where(hg.greater(own, 0.0), own / noise, -1.0)
