@@ -11,9 +11,11 @@ import torch
 from torch import nn
 
 from hologram.frontend.packed import Packed
+from hologram.frontend.tensor import Tensor
 from hologram.opset.packed.formats import format_of
 from hologram.opset.packed.weights import PLANES
 from hologram_torch.aten.packed.linear import packed_linear, packed_rows
+from hologram_torch.device.devices import devices
 from hologram_torch.tensors.dtypes import host_tensor
 from hologram_torch.tensors.memory import hologram_tensor, torch_tensor
 
@@ -125,9 +127,14 @@ class PackedEmbedding(PackedWeight, nn.Embedding):  # pyright: ignore[reportInco
 
 
 def _take(module: PackedWeight, packed: Packed) -> None:
-    order = None if packed.order is None else torch_tensor(packed.order)
-    planes = {n: torch_tensor(x) for n, x in packed.planes.items()}
+    order = None if packed.order is None else _taken(packed.order)
+    planes = {n: _taken(x) for n, x in packed.planes.items()}
     module.keep(packed.format.name, packed.columns, planes, order)
+
+
+def _taken(x: Tensor) -> torch.Tensor:
+    """A tensor that PyTorch's device computes with; copied from an executor that is another one of the same device."""
+    return torch_tensor(x.to_device(devices.executor(devices.number(x.executor))))
 
 
 KEEPERS: dict[type[nn.Module], type[PackedWeight]] = {nn.Linear: PackedLinear, nn.Embedding: PackedEmbedding}

@@ -12,43 +12,60 @@ from typing import Any
 from hologram.frontend.executor import Executor
 from hologram.opset.forms.default import Default
 from hologram.runtime.dispatch import Dispatch
-from hologram.runtime.selector import number_or_name
+from hologram.runtime.selector import choose, number_or_name
 
 
 class _Process:
-    """What all threads share: the default, and an executor for each other device that calls named."""
+    """What all threads share: the default, and the one executor for each device that it and calls by name run on."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.default: Executor | None = None
-        self.opened: dict[str, Executor] = {}
+        self.opened: dict[str, Executor] = {}  # by device; none that a program opened itself
 
     def current(self) -> Executor:
         """The default, opened at its first use, and again on its device once it is closed or left behind by a fork."""
         executor = self.default
         if executor is None or not executor.usable:
             with self.lock:
-                executor = self.default = _living(self.default) or Executor()
+                executor = self.default = self._chosen() if self.default is None else self._living(self.default)
         return executor
 
     def on(self, device: str) -> Executor:
-        """An executor of the device of that name."""
-        backend, _, number = device.partition(":")
+        """An executor of the device of that name: the default if it is there."""
         with self.lock:
-            known = [_living(ex) for ex in (self.default, *self.opened.values()) if ex is not None]
+            known = (self.default, *self.opened.values())
             executor = next((ex for ex in known if ex is not None and _is_on(ex, device)), None)
-            executor = executor or Executor(backend, number_or_name(number))
-            if executor is not self.default:
-                self.opened[_name(executor)] = executor
+            if executor is None:
+                backend, _, number = device.partition(":")
+                return self._kept(Executor(backend, number_or_name(number)))
+            living = self._living(executor)
+            if executor is self.default:
+                self.default = living
+            return living
+
+    def _chosen(self) -> Executor:
+        """One of the device that `auto` chooses."""
+        chosen = choose()
+        known = self.opened.get(f"{chosen.name}:{chosen.index}")
+        return self._kept(Executor()) if known is None else self._living(known)
+
+    def _living(self, executor: Executor) -> Executor:
+        """The executor, or one like it in its place if it was closed, or belongs to the process before a fork."""
+        if executor.usable:
             return executor
+        known = self.opened.get(_name(executor))
+        if known is not None and known.usable and _settings(known) == _settings(executor):
+            return known
+        return self._kept(Executor(executor.backend, executor.device.info.index, **_settings(executor)))
 
-
-def _living(executor: Executor | None) -> Executor | None:
-    """The executor, or one of its device in its place if it was closed, or belongs to the process before a fork."""
-    if executor is None or executor.usable:
+    def _kept(self, executor: Executor) -> Executor:
+        self.opened[_name(executor)] = executor
         return executor
-    precision = executor.matmul_precision
-    return Executor(executor.backend, executor.device.info.index, matmul_precision=precision)
+
+
+def _settings(executor: Executor) -> dict[str, Any]:
+    return {"matmul_precision": executor.matmul_precision, "reproducible": executor.reproducible}
 
 
 def _name(executor: Executor) -> str:
@@ -114,7 +131,12 @@ def executor_of(device: Any) -> Any:
     if not isinstance(device, str):
         raise TypeError(f"device must be an Executor or a name such as 'cpu:0', got {type(device).__name__}")
     inner = default_executor() if Dispatch.tracers or _within.get() is not None else None
-    return inner if inner is not None and _is_on(inner, device) else _process.on(device)
+    return inner if inner is not None and _is_on(inner, device) else process_executor(device)
+
+
+def process_executor(device: str) -> Executor:
+    """The executor that all threads share on a device, whatever this one is within: PyTorch's device computes on it."""
+    return _process.on(device)
 
 
 Default.executor = staticmethod(executor_of)

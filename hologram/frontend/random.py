@@ -18,7 +18,9 @@ from hologram.foundation.errors import ShapeError, UnsupportedDType
 from hologram.frontend import tensor as _tensors
 from hologram.frontend.jit.number import TracedNumber as _TracedNumber
 from hologram.frontend.tensor import Tensor
+from hologram.frontend.truncated import truncated as _truncated
 from hologram.opset.forms.default import Default as _Default
+from hologram.opset.random import random_below as _random_below
 from hologram.opset.random import random_words as _random_words
 from hologram.opset.sampling import random_binomial as _random_binomial
 from hologram.opset.sampling import random_gamma as _random_gamma
@@ -124,17 +126,32 @@ def normal(key: Tensor, shape: Shape = (), dtype: Any = dtypes.f32) -> Tensor:
 
 
 def randint(key: Tensor, shape: Shape, minval: Any, maxval: Any, dtype: Any = dtypes.i32) -> Tensor:
-    """Integers in [minval, maxval), which may be tensors; from 64 bits each, so all are equally likely to 2^-32."""
+    """Integers in [minval, maxval), which may be tensors; all are equally likely to 2^-32.
+
+    Numbers may be any of 64 bits. From bounds that are tensors' come i64, of fewer than 2^63.
+    """
     element = dtypes.dtype(dtype)
     if not element.is_integer:
         raise UnsupportedDType(f"random.randint: integers are made, got {element}")
-    words = _words(key, shape, dtypes.u64, "randint")
-    if isinstance(minval, Tensor) or isinstance(maxval, Tensor):
-        low, high = (x.astype(dtypes.i64) if isinstance(x, Tensor) else x for x in (minval, maxval))
-        span: Any = _ops["maximum"](high - low, 1).astype(dtypes.u64)
-    else:
-        low, span = minval, max(int(maxval - minval), 1)
-    return ((words % span).astype(dtypes.i64) + low).astype(element)
+    if not isinstance(minval, Tensor) and not isinstance(maxval, Tensor):
+        span = max(int(maxval - minval), 1)
+        return (_below(key, shape, span).astype(dtypes.i64) + _signed(minval)).astype(element)
+    low, high = (x.astype(dtypes.i64) if isinstance(x, Tensor) else x for x in (minval, maxval))
+    span = _ops["maximum"](high - low, 1).astype(dtypes.u64)
+    return ((_words(key, shape, dtypes.u64, "randint") % span).astype(dtypes.i64) + low).astype(element)
+
+
+def _below(key: Tensor, shape: Shape, span: int) -> Tensor:
+    """Integers in [0, span), as u64."""
+    if span <= 1 << 32:
+        return _words(key, shape, dtypes.u64, "randint") % span
+    _checked(key, "randint")
+    return _random_below(key, shape=_sizes(shape, "random.randint"), span=span % (1 << 64))
+
+
+def _signed(number: Any) -> Any:
+    """A number of 64 bits as the i64 that has the same bits."""
+    return number - (1 << 64) if number >= 1 << 63 else number
 
 
 def bernoulli(key: Tensor, p: Any = 0.5, shape: Shape | None = None) -> Tensor:
@@ -150,40 +167,44 @@ def rademacher(key: Tensor, shape: Shape = (), dtype: Any = dtypes.i32) -> Tenso
 def truncated_normal(
     key: Tensor, lower: Any, upper: Any, shape: Shape | None = None, dtype: Any = dtypes.f32
 ) -> Tensor:
-    """Normally distributed floats between two bounds."""
+    """Normally distributed floats between two bounds, which they do not reach where there are others."""
     element = _float(dtype, "truncated_normal")
-    ends = [_ops["erf"](_like(key, x, element) * math.sqrt(0.5)) for x in (lower, upper)]
+    low, high = (_like(key, x, element) for x in (lower, upper))
     unit = _open(key, _shape(shape, lower, upper), element, "truncated_normal")
-    made = _ops["erfinv"](ends[0] + unit * (ends[1] - ends[0])) * math.sqrt(2.0)
-    return _ops["minimum"](_ops["maximum"](made, lower), upper).astype(element, copy=False)
+    return _truncated(low, high, unit, lower, upper)
 
 
 def exponential(key: Tensor, shape: Shape = (), dtype: Any = dtypes.f32) -> Tensor:
     """Floats of the exponential distribution of rate 1."""
-    return -_ops["log"](_open(key, shape, _float(dtype, "exponential"), "exponential"))
+    element = _float(dtype, "exponential")
+    return (-_ops["log"](_open(key, shape, element, "exponential"))).astype(element, copy=False)
 
 
 def gumbel(key: Tensor, shape: Shape = (), dtype: Any = dtypes.f32) -> Tensor:
     """Floats of the Gumbel distribution."""
-    return -_ops["log"](-_ops["log"](_open(key, shape, _float(dtype, "gumbel"), "gumbel")))
+    element = _float(dtype, "gumbel")
+    return (-_ops["log"](-_ops["log"](_open(key, shape, element, "gumbel")))).astype(element, copy=False)
 
 
 def laplace(key: Tensor, shape: Shape = (), dtype: Any = dtypes.f32) -> Tensor:
     """Floats of the Laplace distribution of scale 1."""
-    centred = _open(key, shape, _float(dtype, "laplace"), "laplace") * 2.0 - 1.0
-    return -_ops["sign"](centred) * _ops["log1p"](-_ops["abs"](centred))
+    element = _float(dtype, "laplace")
+    centred = _open(key, shape, element, "laplace") * 2.0 - 1.0
+    return (-_ops["sign"](centred) * _ops["log1p"](-_ops["abs"](centred))).astype(element, copy=False)
 
 
 def logistic(key: Tensor, shape: Shape = (), dtype: Any = dtypes.f32) -> Tensor:
     """Floats of the logistic distribution."""
-    unit = _open(key, shape, _float(dtype, "logistic"), "logistic")
-    return _ops["log"](unit / (1.0 - unit))
+    element = _float(dtype, "logistic")
+    unit = _open(key, shape, element, "logistic")
+    return _ops["log"](unit / (1.0 - unit)).astype(element, copy=False)
 
 
 def cauchy(key: Tensor, shape: Shape = (), dtype: Any = dtypes.f32) -> Tensor:
     """Floats of the Cauchy distribution."""
-    unit = _open(key, shape, _float(dtype, "cauchy"), "cauchy")
-    return _ops["tan"]((unit - 0.5) * math.pi)
+    element = _float(dtype, "cauchy")
+    made = _ops["tan"]((_open(key, shape, element, "cauchy") - 0.5) * math.pi)
+    return _ops["clip"](made, -element.largest, element.largest).astype(element, copy=False)
 
 
 def gamma(key: Tensor, a: Any, shape: Shape | None = None, dtype: Any = dtypes.f32) -> Tensor:
@@ -194,15 +215,32 @@ def gamma(key: Tensor, a: Any, shape: Shape | None = None, dtype: Any = dtypes.f
 def beta(key: Tensor, a: Any, b: Any, shape: Shape | None = None, dtype: Any = dtypes.f32) -> Tensor:
     """Floats of the beta distribution."""
     keys, wide = split(key), _shape(shape, a, b)
-    x, y = (gamma(keys[k], p, wide, dtype) for k, p in enumerate((a, b)))
-    return x / (x + y)
+    (x, p), (y, q) = (_gamma_parts(keys[k], x, wide, dtype, "beta") for k, x in enumerate((a, b)))
+    most = _ops["maximum"](p, q)
+    x, y = x * _ops["exp"](p - most), y * _ops["exp"](q - most)
+    return (x / (x + y)).astype(dtype, copy=False)
+
+
+def _gamma_parts(key: Tensor, a: Any, shape: Shape, dtype: Any, who: str) -> tuple[Tensor, Tensor]:
+    """Floats x and y, of which x exp(y) are those of `gamma`, in the dtype that such are computed in.
+
+    For small shapes these are too small for a dtype, and y is not (Marsaglia, Tsang 2000, section 6).
+    """
+    element = _float(dtype, who).computed
+    shapes = _spread(key, a, shape, element, who)
+    small = shapes < 1.0
+    unit = 1.0 - _unit(key, shapes.shape, element, who, word=0)
+    power = _ops["log"](unit) / _ops["where"](small, shapes, 1.0)
+    power = _ops["maximum"](_ops["where"](small, power, 0.0), -element.largest / 4)  # which may be subtracted
+    return _random_gamma(_ops["where"](small, shapes + 1.0, shapes), key), power
 
 
 def dirichlet(key: Tensor, alpha: Tensor, shape: Shape | None = None, dtype: Any = dtypes.f32) -> Tensor:
     """Floats of the Dirichlet distribution, along a last axis as long as that of `alpha`; `shape` is without it."""
     outer = tuple(alpha.shape[:-1]) if shape is None else _sizes(shape, "random.dirichlet")
-    x = gamma(key, alpha, (*outer, alpha.shape[-1]), dtype)
-    return x / _ops["sum"](x, axis=-1, keepdims=True)
+    x, power = _gamma_parts(key, alpha, (*outer, alpha.shape[-1]), dtype, "dirichlet")
+    x = x * _ops["exp"](power - _ops["max"](power, axis=-1, keepdims=True))
+    return (x / _ops["sum"](x, axis=-1, keepdims=True)).astype(dtype, copy=False)
 
 
 def poisson(key: Tensor, lam: Any, shape: Shape | None = None, dtype: Any = dtypes.i32) -> Tensor:
@@ -239,8 +277,8 @@ def choice(
 
     Raises ShapeError where there are fewer than are to be chosen without replacing, or p has another length.
     """
-    wide = _sizes(shape, "random.choice")
-    count, needed = (a.shape[axis] if isinstance(a, Tensor) else int(a)), math.prod(wide)
+    sizes = _sizes(shape, "random.choice")
+    count, needed = (a.shape[axis] if isinstance(a, Tensor) else int(a)), math.prod(sizes)
     if p is not None and p.shape != (count,):
         raise ShapeError(
             f"random.choice: p must have one probability for each of {count}, got shape {p.shape}"
@@ -252,14 +290,16 @@ def choice(
     if replace and p is None:
         at = randint(key, (needed,), 0, count)
     elif replace:
-        sums = _ops["cumsum"](p, axis=0)
-        at = _ops["searchsorted"](sums, _unit(key, (needed,), p.dtype, "choice") * sums[-1], side="right")  # type: ignore[index]
+        sums = _ops["cumsum"](p.astype(p.dtype.computed, copy=False), axis=0)
+        at = _ops["searchsorted"](sums, _unit(key, (needed,), sums.dtype, "choice") * sums[-1], side="right")  # type: ignore[index]
         at = _ops["minimum"](at, count - 1)
     elif p is None:
         at = permutation(key, count)[:needed]
     else:
-        at = _ops["argsort"](gumbel(key, (count,), p.dtype) + _ops["log"](p), descending=True)[:needed]
-    at = at.astype(dtypes.i32).reshape(wide)
+        wide = p.dtype.computed
+        order = gumbel(key, (count,), wide) + _ops["log"](p.astype(wide, copy=False))
+        at = _ops["argsort"](order, descending=True)[:needed]
+    at = at.astype(dtypes.i32).reshape(sizes)
     return _ops["take"](a, at, axis=axis) if isinstance(a, Tensor) else at
 
 
@@ -274,7 +314,7 @@ def categorical(key: Tensor, logits: Tensor, axis: int = -1, shape: Shape | None
     lead = wide[: len(wide) - len(rest)]
     if (*lead, *rest) != wide:
         raise ShapeError(f"random.categorical: the shape must end with {rest}, got {wide}")
-    noise = gumbel(key, (*lead, *logits.shape), logits.dtype)
+    noise = gumbel(key, (*lead, *logits.shape), logits.dtype.computed)
     return _ops["argmax"](noise + logits, axis=place + len(lead)).astype(dtypes.i32)
 
 
@@ -317,11 +357,11 @@ def _unit(key: Tensor, shape: Shape, dtype: DType, who: str, word: int = -1) -> 
 
 
 def _open(key: Tensor, shape: Shape, dtype: DType, who: str) -> Tensor:
-    """Floats in (0, 1), in the middle of equal parts of it."""
+    """Floats in (0, 1), in the middle of equal parts of it, in the dtype that such are computed in."""
     words, size = (dtypes.u64, 64) if dtype is dtypes.f64 else (dtypes.u32, 32)
-    count = min(dtype.digits, 53) - 1
+    count = _digits(dtype) - 1
     drawn = (_words(key, shape, words, who) >> (size - count)).astype(dtype.computed)
-    return ((drawn + 0.5) * 2.0**-count).astype(dtype, copy=False)
+    return (drawn + 0.5) * 2.0**-count
 
 
 def _float(dtype: Any, who: str) -> DType:

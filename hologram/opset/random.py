@@ -232,6 +232,57 @@ def random_words(at, key: IndexedOperand, *, shape, offset: Any = 0, word: int =
     return (upper.to(u64) << 32) | lower.to(u64)
 
 
+def _below_shape(key, *, shape, **rest):
+    return _words_shape(key, shape=shape, dtype="u64")
+
+
+def _below_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
+    for shape, key, span, offset in (
+        ((1031,), (7, 0), 3 << 62, 0),
+        ((3, 5), (2**64 - 4_000_000_000, 2**32 - 2), 2**33 + 1, 3),
+        ((9,), (1, 2**40), 0, 1),
+        ((0, 2), (1, 0), 1, 0),
+    ):
+        attributes = {"shape": shape, "span": span, "offset": offset}
+        yield Sample((np.array(key, np.uint64),), attributes)
+
+
+def _random_below_reference(key, shape, span=0, offset=0):
+    blocks = blocks_reference(math.prod(shape), int(key[0]), int(key[1]) + offset)
+    whole = [sum(int(word) << 32 * (3 - k) for k, word in enumerate(block)) for block in blocks]
+    return np.array([x * (span or 1 << 64) >> 128 for x in whole], np.uint64).reshape(shape)
+
+
+@indexed(shape_of=_below_shape, dtypes=(u64,), scalars={"offset": u64, "span": u64}, samples=_below_samples,
+         reference=_random_below_reference, methods=False)  # fmt: skip
+def random_below(at, key: IndexedOperand, *, shape, span: Any = 0, offset: Any = 0):
+    """Random u64 below `span` for a key (a seed and an offset), of all 64 bits where that is 0.
+
+    From 128 bits each: all are equally likely to 2^-64.
+    """
+    block = keyed(key, offset).block(linear(at))
+    numbers = [word.to(u64) for word in reversed(block)]
+    below = _upper_half(numbers, _halves(span))
+    return select(span == 0, (numbers[3] << 32) | numbers[2], below)
+
+
+def _upper_half(words: list[Value], factor: tuple[Value, Value]) -> Value:
+    """The upper 64 bits of four words, the lowest first, times two: all words of 32 bits, `words` in u64."""
+    carry = factor[0].to(u64) * 0
+    first, second = (x.to(u64) for x in factor)
+    row = []
+    for word in words:
+        product = word * first + carry
+        row.append(product & 0xFFFFFFFF)
+        carry = product >> 32
+    row.append(carry)
+    upper, carry = carry, carry * 0
+    for word, above in zip(words, row[1:], strict=True):
+        product = word * second + above + carry  # at most 2^64 - 1
+        upper, carry = product & 0xFFFFFFFF, product >> 32
+    return (carry << 32) | upper
+
+
 def keyed(key: IndexedOperand, offset: Value) -> Source:
     """The source of a key in memory; `offset` counts from the key's own."""
     seed, first = (key.at(offset.builder.constant(k, dtypes.index)) for k in (0, 1))

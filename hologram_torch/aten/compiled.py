@@ -95,6 +95,32 @@ def shrink_backward(cotangent: Any, x: Any, lambd: Any) -> Any:
     return hg.where(inside, 0.0, cotangent)
 
 
+def _halves(x: Any, dim: int) -> tuple[Any, Any]:
+    count = x.shape[dim] // 2
+    return x.narrow(dim, 0, count), x.narrow(dim, count, count)
+
+
+@implements("glu_jvp")
+@fused
+def glu_jvp(result: Any, x: Any, tangent: Any, dim: int) -> Any:
+    """The tangent of a gated linear unit: of its first half by the gate, of its second by the gate's slope."""
+    (first, second), (da, db) = (_halves(v, dim) for v in (x, tangent))
+    gate = hg.sigmoid(second)
+    return gate * (da + first * (1.0 - gate) * db)
+
+
+@implements("glu_backward_jvp")
+@fused
+def glu_backward_jvp(slope: Any, cotangent: Any, x: Any, dcotangent: Any, tangent: Any, dim: int) -> Any:
+    """The tangent of what takes a gated linear unit's cotangent back."""
+    (first, second), (da, db) = (_halves(v, dim) for v in (x, tangent))
+    gate = hg.sigmoid(second)
+    steep = gate * (1.0 - gate)
+    bent = da * steep + first * (1.0 - 2.0 * gate) * steep * db
+    parts = (dcotangent * gate + cotangent * steep * db, dcotangent * first * steep + cotangent * bent)
+    return hg.concat(parts, axis=dim)
+
+
 @implements("logit_backward")
 @fused
 def logit_backward(cotangent: Any, x: Any, eps: Any = None) -> Any:

@@ -13,6 +13,7 @@ from hologram.opset.forms import types
 from hologram.opset.forms.map import Elementwise
 from hologram.opset.forms.operation import ATEN_WORDS, Operation
 from hologram.opset.forms.row import Row
+from hologram_torch.aten.neural.losses import REDUCTIONS
 from hologram_torch.kernels.kernel import Promotes, counts
 from hologram_torch.kernels.operators import has_kernel, known
 from hologram_torch.kernels.promotion import Promotion
@@ -20,7 +21,6 @@ from hologram_torch.kernels.registry import KERNELS, LACKING, add
 from hologram_torch.tensors.dtypes import dtype_of
 
 Bind = Callable[..., tuple[Operation, Sequence[Any], Mapping[str, Any]]]  # an operation, operands, attributes
-REDUCTIONS = ("none", "mean", "sum")  # by ATen's number
 PROMOTIONS: dict[Any, Promotes] = {  # by the declaration's rule
     types.same: Promotes(Promotion.DEFAULT),
     types.number: Promotes(Promotion.DEFAULT),

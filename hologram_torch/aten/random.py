@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 
 import hologram as hg
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType
 from hologram.frontend.tensor import Tensor
+from hologram.opset.random import Key
 from hologram_torch.aten.indexing.positions import refuse
 from hologram_torch.device.generator import draw
 from hologram_torch.kernels.registry import register
@@ -27,6 +30,14 @@ def uniform(like: torch.Tensor, generator: Generator, dtype: DType | None = None
     executor = hologram_tensor(like).executor
     seed, offset = draw(like.device.index, max(like.numel(), 1), generator)
     return hg.random_uniform(executor, shape=tuple(like.shape), seed=seed, offset=offset, dtype=dtype)
+
+
+def keyed(like: torch.Tensor, count: int, generator: Generator) -> tuple[Tensor, int]:
+    """A key beside a tensor, and where `count` numbers of it begin that nobody draws else."""
+    seed, offset = draw(like.device.index, max(count, 1), generator)
+    if isinstance(seed, Key):
+        return seed.words, offset
+    return hologram_tensor(like).executor.tensor(np.array([seed, offset], np.uint64)), 0
 
 
 def positive(like: torch.Tensor, generator: Generator) -> Tensor:
@@ -183,23 +194,47 @@ register(
 )
 
 
-# Integers: words of 32 bits, two for a wide range, taken as a fraction of it.
+# Integers.
+
+WIDE = 1 << 24  # spans from here on take more bits than a number in [0, 1) of f32 has
+
+
+def _highest(x: torch.Tensor) -> int:
+    """The largest integer that is drawn where no bound is named: floats hold all up to there."""
+    own = hologram_tensor(x).dtype
+    return int(2 / torch.finfo(x.dtype).eps) if own.is_float else own.highest
 
 
 @filled("random_", lambda x: None)
 def random_(x: torch.Tensor, *, generator: Generator) -> Tensor:
-    own = hologram_tensor(x).dtype
-    digits = torch.finfo(x.dtype).eps if own.is_float else 0
-    return _integers(x, 0, int(2 / digits) + 1 if own.is_float else own.highest + 1, generator)
+    return _integers(x, 0, _highest(x) + 1, generator)
 
 
-def _range(x: torch.Tensor, low: int, high: int | None = None) -> str | None:
+def _range(x: torch.Tensor, low: int, high: int | None = None, **rest: Any) -> str | None:
     low, high = (0, low) if high is None else (low, high)
-    return (
-        None
-        if low < high
-        else f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}"
-    )
+    if low >= high:
+        return f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}"
+    wrong = _outside(x, "from", low) or _outside(x, "to - 1", high - 1)
+    if wrong is None and operator.ge(*_held_bounds(x, low, high)):
+        wrong = f"{x.dtype} holds no number from {low} to below {high}"
+    return wrong
+
+
+def _outside(x: torch.Tensor, name: str, value: int) -> str | None:
+    held = torch.finfo(x.dtype) if x.is_floating_point() else hologram_tensor(x).dtype
+    least, most = (held.min, held.max) if isinstance(held, torch.finfo) else (held.lowest, held.highest)
+    return None if least <= value <= most else f"{name} is out of bounds for {x.dtype}, got {value}"
+
+
+def _from(x: torch.Tensor, low: int, high: int | None = None) -> str | None:
+    if high is not None:
+        return _range(x, low, high)
+    if low == -(1 << 63) and x.dtype in _OF_64_BITS:
+        return None
+    return _range(x, low, _highest(x) + 1)
+
+
+_OF_64_BITS = (torch.int64, torch.float64, torch.float32, torch.bfloat16)  # that hold numbers down to -2^63
 
 
 @filled("random_.to", _range)
@@ -207,27 +242,39 @@ def random_to(x: torch.Tensor, to: int, *, generator: Generator) -> Tensor:
     return _integers(x, 0, to, generator)
 
 
-@filled("random_.from", lambda x, low, high=None: None if high is None else _range(x, low, high))
+@filled("random_.from", _from)
 def random_from(
     x: torch.Tensor, low: int, high: int | None = None, *, generator: Generator, **named: Any
 ) -> Tensor:
-    own = hologram_tensor(x).dtype
-    return _integers(x, low, own.highest + 1 if high is None else high, generator)
+    if high is None:
+        high = 1 << 63 if low == -(1 << 63) else _highest(x) + 1
+    return _integers(x, low, high, generator)
 
 
 def _integers(x: torch.Tensor, low: int, high: int, generator: Generator) -> Tensor:
-    """Integers in [low, high), as i64."""
-    if high - low <= 1 << 24:
-        return (
-            hg.minimum(hg.floor(uniform(x, generator) * float(high - low)).astype("i64"), high - low - 1)
-            + low
-        )
-    upper = (uniform(x, generator) * 16777216.0).astype("i64")
-    lower = (uniform(x, generator) * 16777216.0).astype("i64")
-    lowest = (uniform(x, generator) * 32768.0).astype("i64")
-    word = hg.bitwise_left_shift(upper, 39) + hg.bitwise_left_shift(lower, 15) + lowest  # 63 bits
+    """Integers in [low, high), as i64 or u64, that the tensor's dtype holds."""
+    low, high = _held_bounds(x, low, high)
     span = high - low
-    return (word if span >= 1 << 63 else hg.remainder(word, span)) + low
+    if span <= WIDE:
+        drawn = hg.floor(uniform(x, generator) * float(span)).astype("i64")
+        return hg.minimum(drawn, span - 1) + low
+    key, offset = keyed(x, x.numel(), generator)
+    below = hg.random_below(key, shape=tuple(x.shape), span=span % (1 << 64), offset=offset)
+    return below if high > 1 << 63 else below.astype("i64") + low
+
+
+def _held_bounds(x: torch.Tensor, low: int, high: int) -> tuple[int, int]:
+    """Bounds between which no integer is rounded to one outside, where a tensor is of floats."""
+    if not x.is_floating_point():
+        return low, high
+    digits = _highest(x).bit_length() - 1
+    return -_held(-low, digits), _held(high - 1, digits) + 1
+
+
+def _held(value: int, digits: int) -> int:
+    """The largest number up to an integer that a float of so many binary digits holds."""
+    spare = max(abs(value).bit_length() - digits, 0)
+    return value >> spare << spare
 
 
 # Normal numbers with tensors of parameters.
@@ -276,8 +323,10 @@ def _multinomial(
     x: torch.Tensor, num_samples: int, replacement: bool = False, *, generator: Generator = None
 ) -> torch.Tensor:
     """Positions drawn with the rows' weights: by the running sums, or the largest keys weight / exponential number."""
-    _weights(x, num_samples, replacement)
-    own = hologram_tensor(x).astype(_computed(x), copy=False)
+    largest = _weights(x, num_samples, replacement).astype(_computed(x), copy=False)
+    own = (
+        hologram_tensor(x).astype(_computed(x), copy=False) / largest
+    )  # so that sums and quotients are numbers
     if not replacement:
         noise = hg.abs(hg.log(positive(x, generator)))
         keys = hg.where(hg.greater(own, 0.0), own / noise, -1.0)
@@ -288,12 +337,15 @@ def _multinomial(
     return torch_tensor(hg.minimum(hg.searchsorted(sums, wanted, side="right"), x.shape[-1] - 1))
 
 
-def _weights(x: torch.Tensor, num_samples: int, replacement: bool) -> None:
+def _weights(x: torch.Tensor, num_samples: int, replacement: bool) -> Tensor:
+    """The largest of each row's weights; raises RuntimeError where they are none."""
     wrong = None
     if not x.is_floating_point():
         wrong = f"multinomial only supports floating-point dtypes for input, got: {x.dtype}"
     elif x.ndim not in (1, 2):
         wrong = "prob_dist must be 1 or 2 dim"
+    elif not x.shape[-1]:
+        wrong = f"there must be something to choose from, got weights of shape {tuple(x.shape)}"
     elif num_samples <= 0:
         wrong = "cannot sample n_sample <= 0 samples"
     elif not replacement and num_samples > x.shape[-1]:
@@ -304,9 +356,10 @@ def _weights(x: torch.Tensor, num_samples: int, replacement: bool) -> None:
     fits = hg.logical_and(hg.greater_equal(given, 0.0), hg.isfinite(given))
     words = "probability tensor contains either `inf`, `nan` or element < 0"
     refuse("multinomial", hg.logical_not(hg.all(fits)), words)
-    if x.numel():
-        words = "invalid multinomial distribution (sum of probabilities <= 0)"
-        refuse("multinomial", hg.any(hg.less_equal(hg.sum(given, axis=-1), 0.0)), words)
+    largest = hg.max(given, axis=-1, keepdims=True)
+    words = "invalid multinomial distribution (sum of probabilities <= 0)"
+    refuse("multinomial", hg.any(hg.less_equal(largest, 0.0)), words)
+    return largest
 
 
 register("multinomial", _multinomial)

@@ -8,15 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
 import torch
 
 import hologram as hg
 from hologram.foundation import dtypes
 from hologram.frontend.tensor import Tensor
-from hologram.opset.random import Key
 from hologram_torch.aten.indexing.positions import refuse
-from hologram_torch.device.generator import draw
+from hologram_torch.aten.random import keyed
 from hologram_torch.kernels.fused import fused
 from hologram_torch.kernels.registry import implements, register
 from hologram_torch.tensors.memory import hologram_tensor, torch_tensor
@@ -37,11 +35,7 @@ def drawn(
             f"hologram, {name}: parameters must be of one dtype and on one device, got {kinds}"
         )
     own = hg.broadcast_arrays(*map(hologram_tensor, parameters))
-    seed, offset = draw(first.device.index, max(own[0].size, 1), generator)
-    if isinstance(seed, Key):
-        key = seed.words
-    else:
-        key, offset = own[0].executor.tensor(np.array([seed, offset], np.uint64)), 0
+    key, offset = keyed(first, own[0].size, generator)
     wide = [x.astype(x.dtype.computed, copy=False) for x in own]
     return sample(*wide, key, offset=offset).astype(own[0].dtype, copy=False)
 
@@ -56,8 +50,12 @@ def _standard_gamma(alpha: torch.Tensor, generator: Generator = None) -> torch.T
 
 
 def _sample_dirichlet(alpha: torch.Tensor, generator: Generator = None) -> torch.Tensor:
-    parts = above_zero(drawn("_sample_dirichlet", hg.random_gamma, [alpha], generator))
-    return torch_tensor(above_zero(hg.divide(parts, hg.sum(parts, axis=-1, keepdims=True))))
+    return torch_tensor(above_zero(drawn("_sample_dirichlet", _dirichlet, [alpha], generator)))
+
+
+def _dirichlet(alpha: Tensor, key: Tensor, offset: int) -> Tensor:
+    moved = hg.concat([key[:1], key[1:] + offset]) if offset else key
+    return hg.random.dirichlet(moved, alpha, alpha.shape[:-1], alpha.dtype)
 
 
 def _poisson(rate: torch.Tensor, generator: Generator = None) -> torch.Tensor:

@@ -18,7 +18,7 @@ KEY = "SparsePrivateUse1"
 ALIKE = (
     "_sparse_coo_tensor_with_dims_and_tensors", "_sparse_coo_tensor_with_dims", "_indices", "_values", "indices",
     "values", "_nnz", "sparse_dim", "dense_dim", "_dimI", "_dimV", "is_coalesced", "_coalesced_", "clone", "zero_",
-    "copy_", "copy_sparse_to_sparse_", "empty.memory_format", "_to_dense", "sparse_resize_",
+    "copy_", "copy_sparse_to_sparse_", "cat", "empty.memory_format", "_to_dense", "sparse_resize_",
     "sparse_resize_and_clear_",
 )  # fmt: skip
 _host = torch._C.DispatchKeySet(torch._C.DispatchKey.SparseCPU)
@@ -37,7 +37,7 @@ for _name in filter(known, ALIKE):
     library.impl(_name, _as_the_host(_name), KEY)
 
 
-def _made(indices: torch.Tensor, values: torch.Tensor, like: torch.Tensor, coalesced: bool) -> torch.Tensor:
+def made(indices: torch.Tensor, values: torch.Tensor, like: torch.Tensor, coalesced: bool) -> torch.Tensor:
     return torch.ops.aten._sparse_coo_tensor_with_dims_and_tensors(
         like.sparse_dim(), like.dense_dim(), like.shape, indices, values, dtype=values.dtype,
         layout=torch.sparse_coo, device=values.device, is_coalesced=coalesced,
@@ -48,7 +48,7 @@ def _coalesce(x: torch.Tensor) -> torch.Tensor:
     """Every place once, in order, with the sum of what was there."""
     indices, values, sizes = x._indices(), x._values(), x.shape[: x.sparse_dim()]
     if x._nnz() < 2:
-        return _made(indices, values, x, True)
+        return made(indices, values, x, True)
     flat = torch.zeros_like(indices[0])
     for row, n in zip(indices, sizes, strict=True):
         flat = flat * n + row
@@ -59,7 +59,7 @@ def _coalesce(x: torch.Tensor) -> torch.Tensor:
     for n in reversed(sizes):
         rows.append(distinct % n)
         distinct = distinct // n
-    return _made(torch.stack(rows[::-1]), sums, x, True)
+    return made(torch.stack(rows[::-1]), sums, x, True)
 
 
 def _sum(x: torch.Tensor, other: torch.Tensor, alpha: Any) -> torch.Tensor:
@@ -71,7 +71,7 @@ def _sum(x: torch.Tensor, other: torch.Tensor, alpha: Any) -> torch.Tensor:
     values = other._values() if alpha == 1 else other._values() * alpha
     dtype = torch.result_type(x._values(), values)
     both = torch.cat([x._values().to(dtype), values.to(dtype)])
-    return _made(torch.cat([x._indices(), other._indices()], 1), both, x, False)
+    return made(torch.cat([x._indices(), other._indices()], 1), both, x, False)
 
 
 def _add(x: torch.Tensor, other: torch.Tensor, *, alpha: Any = 1) -> torch.Tensor:
@@ -99,29 +99,40 @@ def _add_in_place(x: torch.Tensor, other: torch.Tensor, *, alpha: Any = 1) -> to
 def _masked(x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     """The elements of a dense tensor where a sparse one has any."""
     indices = mask._indices()
-    return _made(indices, x[tuple(indices)], mask, mask.is_coalesced())
+    return made(indices, x[tuple(indices)], mask, mask.is_coalesced())
 
 
 def _number(name: str, x: Any, other: Any) -> Any:
-    """What a sparse tensor is scaled by."""
-    if not x.is_sparse or (isinstance(other, torch.Tensor) and other.ndim):
-        raise NotImplementedError(f"hologram, {name}: sparse tensors are scaled by numbers alone")
-    return other
+    """What the elements of a coalesced sparse tensor are scaled by: a number, or those of a dense one."""
+    if not isinstance(other, torch.Tensor) or not other.ndim:
+        return other
+    if other.is_sparse:
+        raise NotImplementedError(
+            f"hologram, {name}: a sparse tensor is scaled by numbers or a dense one; take y.to_dense()"
+        )
+    return other.broadcast_to(x.shape)[tuple(x._indices())]
+
+
+def _scalable(x: torch.Tensor, other: Any) -> torch.Tensor:
+    return x.coalesce() if isinstance(other, torch.Tensor) and other.ndim else x
 
 
 def _scaled(name: str) -> Callable[..., Any]:
     def new(x: Any, other: Any) -> torch.Tensor:
         if not isinstance(x, torch.Tensor) or not x.is_sparse:
             x, other = other, x
+        x = _scalable(x, other)
         values = getattr(x._values(), name)(_number(name, x, other))
-        return _made(x._indices(), values, x, x.is_coalesced())
+        return made(x._indices(), values, x, x.is_coalesced())
 
     return new
 
 
 def _scaled_in_place(name: str) -> Callable[..., Any]:
     def written(x: torch.Tensor, other: Any) -> torch.Tensor:
-        getattr(x._values(), f"{name}_")(_number(name, x, other))
+        if isinstance(other, torch.Tensor) and other.ndim:
+            return x.copy_(_scaled(name)(x, other))
+        getattr(x._values(), f"{name}_")(other)
         return x
 
     return written

@@ -12,9 +12,9 @@ from hologram.backends.registry import probe, probes
 from hologram.foundation.config import config
 from hologram.foundation.errors import BackendUnavailable
 from hologram.foundation.frozen import frozen
+from hologram.frontend.default import process_executor
 from hologram.frontend.executor import Executor
 from hologram.machine.device import DeviceInfo
-from hologram.opset.forms.default import Default
 from hologram.runtime import selector
 
 
@@ -157,7 +157,7 @@ class Devices:
                     "start workers with the method 'spawn', or keep tensors of theirs on the CPU"
                 )
             try:
-                executor = Default.executor(place.name)
+                executor = process_executor(place.name)
             except BackendUnavailable as error:
                 raise RuntimeError(f"hologram:{index}: {error}") from error
             self._executors[index] = executor

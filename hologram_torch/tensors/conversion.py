@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
+from torch.utils import _pytree as pytree
 
 from hologram_torch.tensors.memory import is_ours
 
@@ -37,6 +38,8 @@ def applied(self: nn.Module, fn: Callable[[torch.Tensor], torch.Tensor], recurse
     """nn.Module._apply, with parameters kept where they move."""
     if torch.__future__.get_swap_module_params_on_conversion() or not moves(self, fn):
         return _apply(self, fn, recurse)
+    if isinstance(self, torch.jit.ScriptModule):
+        return _rewritten(self, fn)
     places: dict[int, Places] = {}
     for module in self.modules():
         for name, parameter in module._parameters.items():
@@ -48,6 +51,47 @@ def applied(self: nn.Module, fn: Callable[[torch.Tensor], torch.Tensor], recurse
     for module, name, kind in lazy:
         _parameter(module, name).__class__ = kind
     return self
+
+
+def _rewritten(self: nn.Module, fn: Callable[[torch.Tensor], torch.Tensor]) -> nn.Module:
+    """A module of TorchScript with other tensors, shared as before; C++ holds them, so that none can be exchanged."""
+    known: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}  # the tensors too, whose ids these are
+    modules: list[Any] = list(self.modules())
+    for module in modules:
+        for tensors in (module._parameters, module._buffers):
+            for name, x in list(tensors.items()):
+                if x is not None and id(x) not in known:
+                    known[id(x)] = (x, _converted(x, fn))
+                if x is not None:
+                    tensors[name] = known[id(x)][1]
+    for module in modules:  # also where they stand under other names: weights in the list that an LSTM keeps
+        for name in _attributes(module):
+            value = module._c.getattr(name)
+            made = pytree.tree_map(lambda x: known[id(x)][1] if id(x) in known else x, value)
+            if any(x is not y for x, y in zip(*map(pytree.tree_leaves, (value, made)), strict=True)):
+                module._c.setattr(name, made)
+    return self
+
+
+def _attributes(module: Any) -> set[str]:
+    """What methods of a module of TorchScript read that holds tensors."""
+    graphs = (module._c._get_method(name).graph for name in module._c._method_names())
+    nodes = (node for graph in graphs for node in graph.findAllNodes("prim::GetAttr"))
+    return {
+        n.s("name") for n in nodes if "Tensor" in str(n.output().type()) and module._c.hasattr(n.s("name"))
+    }
+
+
+def _converted(x: torch.Tensor, fn: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
+    with torch.no_grad():
+        made = fn(x)
+    if isinstance(x, nn.Parameter):
+        made = nn.Parameter(made, x.requires_grad)
+    elif made is not x:
+        made.requires_grad_(x.requires_grad)  # parameters of a module that was loaded are plain tensors
+    if x.grad is not None and made is not x:
+        made.grad = fn(x.grad)
+    return made
 
 
 def _parameter(module: nn.Module, name: str) -> Any:

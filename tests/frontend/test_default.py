@@ -14,6 +14,7 @@ import pytest
 
 import hologram as hg
 from hologram.foundation import dtypes
+from hologram.frontend.default import _Process
 from tests.needs import needs
 
 
@@ -171,6 +172,41 @@ def test_the_processs_default_is_opened_once_set_and_replaced(backend: str, proc
     assert (again.backend, again.device.info.index) == (mine.backend, mine.device.info.index)
     with pytest.raises(TypeError, match="set_default_executor: an Executor is needed, got str"):
         hg.set_default_executor("cpu")  # type: ignore[arg-type]
+
+
+def test_the_default_is_the_executor_that_a_name_opened(backend: str) -> None:
+    try:
+        chosen = hg.Executor()
+    except hg.BackendUnavailable as error:
+        pytest.skip(str(error))
+    name = f"{chosen.backend}:{chosen.device.info.index}"
+    chosen.close()
+    for first, second in (("named", "default"), ("default", "named")):
+        process = _Process()
+        ways = {"named": lambda p=process: p.on(name), "default": process.current}
+        opened = ways[first]()
+        assert opened is ways[second]()
+        process.default = None
+        assert process.current() is opened
+        opened.close()
+        again = ways[first]()
+        assert again.usable
+        assert again is ways[second]() is not opened
+        again.close()
+
+
+def test_a_closed_default_is_opened_again_with_its_settings(executor: hg.Executor) -> None:
+    process, index = _Process(), executor.device.info.index
+    try:
+        mine = hg.Executor(executor.backend, index, matmul_precision="high", reproducible=True)
+    except hg.BackendUnavailable as error:
+        pytest.skip(str(error))
+    process.default = mine
+    assert process.on(executor.backend) is mine  # and not kept as one that the process opened
+    assert not process.opened
+    mine.close()
+    with process.current() as again:
+        assert (again.matmul_precision, again.reproducible) == ("high", True)
 
 
 def test_the_environment_names_the_default(executor: hg.Executor) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 import hologram as hg
+from tests.needs import needs
 
 N = 20_000
 
@@ -133,6 +135,87 @@ def test_bounds(key: hg.Tensor) -> None:
     assert -0.5 <= cut.min() <= cut.max() <= 2
     for dtype in ("f16", "bf16"):
         assert hg.random.uniform(key, (N,), dtype).astype("f32").to_numpy().max() < 1
+
+
+@pytest.mark.parametrize("dtype", ["f16", "f32", "f64"])
+@pytest.mark.parametrize(("a", "b"), [(0.001, 0.001), (0.01, 0.03), (0.05, 4.0), (1e-30, 3e-30), (1e6, 1e6)])
+def test_shares_of_extreme_parameters(key: hg.Tensor, a: float, b: float, dtype: str) -> None:
+    needs(key.executor, dtype)
+    if dtype == "f16" and not 1e-3 < a < 1e3:
+        return  # what is drawn lies between two of its numbers
+    beta = hg.random.beta(key, a, b, (N,), dtype).astype(hg.float32).to_numpy().astype(np.float64)
+    pair = hg.asarray(np.array([a, b], np.float32), device=key.executor)
+    first = hg.random.dirichlet(key, pair, (N,), dtype)
+    np.testing.assert_allclose(
+        first.astype("f32").to_numpy().sum(-1), 1, atol=2e-3 if dtype == "f16" else 1e-6
+    )
+    mean, deviation = a / (a + b), np.sqrt(a * b / (a + b + 1)) / (a + b)
+    for found in (beta, first.astype("f32").to_numpy()[:, 0].astype(np.float64)):
+        assert abs(found.mean() - mean) < 5 * deviation / np.sqrt(N) + 1e-8
+        assert abs(found.std() / deviation - 1) < 0.15
+
+
+INTERVALS = [
+    (4.0, 5.0),
+    (8.0, 9.0),
+    (-6.0, -5.0),
+    (12.0, np.inf),
+    (-np.inf, -7.0),
+    (0.0, 0.01),
+    (-1.0, 30.0),
+    (30.0, 31.0),
+]
+
+
+def _share(x: float, low: float, high: float) -> float:
+    """How much of the normal distribution between two bounds lies below x."""
+    if high <= 0:
+        return 1 - _share(-x, -high, -low)
+    above = [math.erfc(y * math.sqrt(0.5)) for y in (low, x, high)]
+    return (above[0] - above[1]) / (above[0] - above[2])
+
+
+@pytest.mark.parametrize("tensors", [False, True])
+@pytest.mark.parametrize(("low", "high"), INTERVALS)
+def test_normal_numbers_far_out(key: hg.Tensor, low: float, high: float, tensors: bool) -> None:
+    ends = [hg.full((), x, device=key.executor) for x in (low, high)] if tensors else [low, high]
+    found = hg.random.truncated_normal(key, *ends, (N,)).to_numpy().astype(np.float64)
+    assert low < found.min()
+    assert found.max() < high
+    shares = np.sort([_share(x, low, high) for x in found])
+    assert np.abs(shares - np.linspace(0, 1, N)).max() < 1.9 / np.sqrt(N)  # Kolmogorov, Smirnov
+    narrow = hg.random.truncated_normal(key, *ends, (N,), "f16").astype("f32").to_numpy()
+    assert np.isfinite(narrow).all()
+    assert low < narrow.min() <= narrow.max() < high
+
+
+@pytest.mark.parametrize("dtype", ["f16", "bf16"])
+def test_narrow_floats_are_drawn_in_f32(key: hg.Tensor, dtype: str) -> None:
+    for name in ("exponential", "gumbel", "laplace", "logistic", "cauchy"):
+        draw = getattr(hg.random, name)
+        found, want = (draw(key, (N,), d).astype("f32").to_numpy() for d in (dtype, "f32"))
+        assert np.isfinite(found).all()
+        at = np.linspace(0.05, 0.95, 7)
+        np.testing.assert_allclose(np.quantile(found, at), np.quantile(want, at), rtol=0.02, atol=0.02)
+    # As likely as others, however many there are: no two noises are alike.
+    drawn = hg.random.categorical(key, hg.zeros((N, 400), device=key.executor).astype(dtype)).to_numpy()
+    assert abs(drawn.mean() - 199.5) < 5 * 400 / np.sqrt(12 * N)
+
+
+RANGES: dict[str, tuple[int, int]] = {
+    "i64": (-(2**63), 2**63), "u64": (0, 2**64), "i32": (-(2**31), 2**31), "u8": (0, 256),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", RANGES)
+def test_integers_of_a_whole_dtype(key: hg.Tensor, dtype: str) -> None:
+    low, high = RANGES[dtype]
+    for start in (low, low + 3 * (high - low) // 8):
+        numbers = [int(x) for x in hg.random.randint(key, (N,), start, high, dtype).to_numpy()]
+        assert start <= min(numbers)
+        for quarter in (1, 2, 3):
+            below = np.mean([(x - start) * 4 < (high - start) * quarter for x in numbers])
+            assert abs(below - quarter / 4) < 0.02
 
 
 def test_permutations_and_choices(executor: hg.Executor, key: hg.Tensor) -> None:

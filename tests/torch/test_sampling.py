@@ -68,6 +68,20 @@ def test_dirichlet_and_what_is_made_of_these() -> None:
     assert counts.mean().item() == pytest.approx(2.0, abs=0.1)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.float64])
+@pytest.mark.parametrize("alpha", [1e-4, 0.01, 0.5])
+def test_shares_of_small_parameters(alpha: float, dtype: Any) -> None:
+    torch.manual_seed(5)
+    parameters = torch.tensor([alpha, 2 * alpha, 3 * alpha], dtype=dtype, device="hologram")
+    found = torch._sample_dirichlet(parameters.expand(N, 3)).cpu().double()
+    given = parameters.cpu().double()
+    total = given.sum().item()
+    for k, own in enumerate((given / total).tolist()):
+        variance = own * (1 - own) / (total + 1)
+        _near(found[:, k].mean().item(), own, math.sqrt(variance))
+        assert found[:, k].var().item() == pytest.approx(variance, rel=0.05)
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_derivatives_are_those_of_the_host(dtype: Any) -> None:
     generator = torch.Generator().manual_seed(5)

@@ -173,6 +173,13 @@ def unique_consecutive(
     return distinct if dim is None else distinct.permute(_back(x.ndim, dim)), inverse, counts
 
 
+@implements("unique_dim_consecutive", inferred=False)
+def unique_dim_consecutive(
+    x: Any, dim: int, return_inverse: bool = False, return_counts: bool = False
+) -> Any:
+    return unique_consecutive(x, return_inverse, return_counts, dim)
+
+
 @implements("unique_dim", inferred=False)
 def unique_dim(
     x: Any, dim: int, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False

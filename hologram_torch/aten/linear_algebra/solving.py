@@ -134,7 +134,7 @@ def triangular_solve(
     x = hg.linalg.solve_triangular(
         a.mT if transpose else a, b, upper=upper != transpose, unitriangular=unitriangular
     )
-    return x, a
+    return x, a.expand((*x.shape[:-2], *a.shape[-2:]))
 
 
 @matrices("_cholesky_solve_helper", triangular.solve_triangular)

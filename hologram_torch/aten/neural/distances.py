@@ -6,11 +6,14 @@ import math
 from typing import Any
 
 import numpy as np
+import torch
 
 import hologram as hg
 from hologram_torch.aten.reductions import norm
 from hologram_torch.kernels.fused import fused
-from hologram_torch.kernels.registry import implements
+from hologram_torch.kernels.registry import implements, override
+
+AUTOGRAD = "AutogradPrivateUse1"
 
 
 @fused
@@ -26,6 +29,34 @@ def cdist(x: Any, y: Any, p: float, compute_mode: int | None) -> Any:
         lead = hg.broadcast_arrays(x[..., :1, :], y[..., :1, :])[0].shape[:-2]
         return x.executor.zeros((*lead, x.shape[-2], y.shape[-2]), x.dtype)
     return _apart(x, y, float(p))
+
+
+def _cdist_of_parts(x: torch.Tensor, y: torch.Tensor, p: float) -> torch.Tensor:
+    """The same as operators that have derivatives of their own."""
+    apart = x.unsqueeze(-2) - y.unsqueeze(-3)
+    if p == 0:
+        return (apart != 0).sum(-1).to(apart.dtype)
+    if p != math.inf:
+        return torch.linalg.vector_norm(apart, p, -1)
+    size = apart.abs()
+    most = size.detach().amax(-1)
+    slopes = torch.where(size == most.unsqueeze(-1), size - size.detach(), 0.0)  # of all that are the largest
+    return most + slopes.sum(-1)
+
+
+_with_derivative = torch.library.get_kernel("aten::_cdist_forward", AUTOGRAD)
+
+
+def _cdist_of_transforms(
+    keys: Any, x: torch.Tensor, y: torch.Tensor, p: float, compute_mode: int | None
+) -> torch.Tensor:
+    """In transforms of torch.func by parts: PyTorch's rule for batches of cotangents adds them up."""
+    if torch._C._functorch.peek_interpreter_stack() is None or not x.shape[-1]:
+        return _with_derivative.call_boxed(keys, x, y, p, compute_mode)
+    return _cdist_of_parts(x, y, p)
+
+
+override("_cdist_forward", _cdist_of_transforms, AUTOGRAD)
 
 
 @implements("_pdist_forward", inferred=False)

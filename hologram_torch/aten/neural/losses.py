@@ -1,4 +1,4 @@
-"""Losses that choose by class numbers."""
+"""Losses that choose by class numbers, or whose operands PyTorch broadcasts."""
 
 from __future__ import annotations
 
@@ -15,6 +15,15 @@ from hologram_torch.kernels.fused import decomposition, fused
 from hologram_torch.kernels.registry import implements
 
 MEAN, SUM = 1, 2  # ATen's numbers of reductions
+REDUCTIONS = ("none", "mean", "sum")  # by these
+
+
+@implements("mse_loss")
+def mse_loss(x: Tensor, target: Tensor, reduction: int = MEAN) -> Tensor:
+    """In batches that torch.func.vmap makes, one operand may be the same for all."""
+    if x.shape != target.shape:
+        x, target = hg.broadcast_arrays(x, target)
+    return hg.mse_loss(x, target, reduction=REDUCTIONS[reduction])
 
 
 def _axis(x: Tensor) -> int:

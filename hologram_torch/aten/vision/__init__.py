@@ -1,28 +1,12 @@
-"""torchvision's operators. They are declared here and found once torchvision, which nothing here imports, is."""
+"""torchvision's operators."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
-
 import torch
 
-from hologram_torch.kernels.plain import Plain
-from hologram_torch.kernels.registry import KEY
+from hologram_torch.kernels.foreign import Foreign
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-library = torch.library.Library("torchvision", "IMPL")
-
-
-def implements(name: str) -> Callable[[F], F]:
-    """Makes a function of PyTorch's tensors the device's kernel for an operator; errors become PyTorch's."""
-
-    def declare(function: F) -> F:
-        library.impl(name, Plain(name, function), KEY)
-        return function
-
-    return declare
+implements = Foreign("torchvision").implements
 
 
 def refuse_but_floats(name: str, **given: torch.Tensor) -> None:

@@ -117,6 +117,76 @@ def test_integers_reach_their_whole_range() -> None:
     assert _made("random_", dtype=torch.uint8).max().item() == 255
 
 
+# Bounds, and the dtype whose numbers are drawn; None is the end of what the dtype has.
+WIDE = {
+    "almost all of i64": (-(2**63), 2**63 - 1, torch.int64),
+    "all of i64": (-(2**63), None, torch.int64),
+    "three quarters": (-(2**63), 2**62, torch.int64),
+    "more than half": (-(2**63), 1, torch.int64),
+    "other three quarters": (-(2**62), 2**63 - 1, torch.int64),
+    "half": (0, 2**63 - 1, torch.int64),
+    "three eighths": (2**61, 2**63 - 1, torch.int64),
+    "33 bits": (-5, 2**33, torch.int64),
+    "all of u64": (0, None, torch.uint64),
+    "all of u32": (0, None, torch.uint32),
+    "as f64": (-(2**63), None, torch.float64),
+    "as f32": (-(2**63), 2**63 - 1, torch.float32),
+    "as bf16": (-(2**63), None, torch.bfloat16),
+}
+
+
+@pytest.mark.parametrize("name", WIDE)
+def test_integers_of_wide_ranges_are_uniform(name: str) -> None:
+    low, high, dtype = WIDE[name]
+    torch.manual_seed(3)
+    drawn = torch.empty(30_000, dtype=dtype, device="hologram").random_(low, high).cpu()
+    end = high if high is not None else 2 ** (32 if dtype == torch.uint32 else 63 + (not low))
+    numbers = [int(x) for x in drawn.tolist()]
+    assert min(numbers) >= low
+    for quarter in (1, 2, 3):
+        below = sum((x - low) * 4 < (end - low) * quarter for x in numbers) / len(numbers)
+        assert below == pytest.approx(quarter / 4, abs=0.015)
+    if dtype in (torch.int64, torch.uint64):  # the lowest digits too, whatever the range
+        for divisor in (2, 3, 5):
+            share = sum(x % divisor == 1 for x in numbers) / len(numbers)
+            assert share == pytest.approx(1 / divisor, abs=0.015)
+
+
+FULL = {torch.bool: 1, torch.int8: 127, torch.uint8: 255, torch.uint16: 2**16 - 1, torch.float16: 2**11}
+
+
+@pytest.mark.parametrize("dtype", FULL)
+def test_integers_reach_the_ends_of_their_dtype(dtype: Any) -> None:
+    for drawn in (_many(dtype).random_(), _many(dtype).random_(0, None)):
+        numbers = drawn.cpu().double()
+        assert (numbers.min().item(), numbers.max().item()) == (0, FULL[dtype])
+    with pytest.raises(RuntimeError, match="out of bounds"):
+        _many(dtype).random_(-(2**20), 3)
+
+
+def _many(dtype: Any) -> Any:
+    torch.manual_seed(4)
+    return torch.empty(1_000_000, dtype=dtype, device="hologram")
+
+
+def test_integers_as_floats_are_not_rounded_to_the_bound() -> None:
+    torch.manual_seed(5)
+    drawn = torch.empty(20_000, dtype=torch.bfloat16, device="hologram").random_(-301, 300)
+    assert (drawn.min().item(), drawn.max().item()) == (-300, 298)
+    with pytest.raises(RuntimeError, match="holds no number"):
+        drawn.random_(257, 258)
+
+
+@pytest.mark.parametrize("scale", [1e-38, 1.0, 1e38])
+@pytest.mark.parametrize("replacement", [False, True])
+def test_choices_by_tiny_and_huge_weights(scale: float, replacement: bool) -> None:
+    torch.manual_seed(6)
+    weights = torch.tensor([0.4, 0.8, 2.0], device="hologram") * scale
+    drawn = torch.multinomial(weights.expand(20_000, 3), 1, replacement)
+    for k, wanted in enumerate((0.125, 0.25, 0.625)):
+        assert (drawn == k).float().mean().item() == pytest.approx(wanted, abs=0.02)
+
+
 def test_permutations_and_choices() -> None:
     assert sorted(torch.randperm(1000, device="hologram").tolist()) == list(range(1000))
     weights = torch.tensor([[0.0, 1.0, 3.0], [2.0, 0.0, 0.0]], device="hologram")
@@ -140,6 +210,10 @@ WRONG: dict[str, Callable[[Any], object]] = {
     "gamma of integers": lambda x: torch._standard_gamma(x.long()),
     "binomial of two dtypes": lambda x: torch.binomial(x, x.double()),
     "multinomial": lambda x: torch.multinomial(x - 2, 1),
+    "multinomial of nothing": lambda x: torch.multinomial(x[:0], 1, replacement=True),
+    "random past i8": lambda x: x.to(torch.int8).random_(0, 129),
+    "random below u8": lambda x: x.to(torch.uint8).random_(-1, 3),
+    "random of f16": lambda x: x.half().random_(0, 2**17),
     "randperm": lambda x: torch.randperm(-1, device=x.device),
 }
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import io
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -109,3 +113,63 @@ def test_data_in_compiled_functions() -> None:
     torch._dynamo.reset()
     found = torch.compile(lambda x: x.data * 2, backend="hologram")(torch.ones(2, device="hologram"))
     assert found.tolist() == [2, 2]
+
+
+class Scripted(torch.nn.Module):
+    """Parameters of which one is shared, a buffer, and a list of weights that only TorchScript sees."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.tied = torch.nn.Linear(3, 3), torch.nn.Linear(3, 3)
+        self.tied.weight = self.first.weight
+        self.tied.bias.requires_grad_(False)
+        self.recurrent = torch.nn.LSTM(3, 4)
+        self.register_buffer("shift", torch.arange(3.0))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.recurrent(self.tied(self.first(x) + self.shift))[0]
+
+
+def _loaded(module: Any, **how: Any) -> Any:
+    file = io.BytesIO()
+    torch.jit.save(module, file)
+    file.seek(0)
+    return torch.jit.load(file, **how)
+
+
+WAYS: dict[str, Callable[[Any], Any]] = {
+    "loaded": lambda m: _loaded(m).to("hologram"),
+    "loaded there": lambda m: _loaded(m, map_location="hologram"),
+    "by the device's name": lambda m: _loaded(m).hologram(),
+    "as it was made": lambda m: m.to("hologram"),
+    "within another": lambda m: torch.nn.Sequential(_loaded(m), torch.nn.Identity()).to("hologram")[0],
+    "there and back and there": lambda m: _loaded(m).to("hologram").to("cpu").to("hologram"),
+    "saved from there": lambda m: _loaded(_loaded(m).to("hologram")),
+    "frozen there": lambda m: torch.jit.freeze(_loaded(m).eval().to("hologram")),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_modules_of_torchscript_move(way: str) -> None:
+    torch.manual_seed(0)
+    module: Any = torch.jit.script(Scripted())
+    x = torch.randn(5, 3)
+    want, state = module(x), {name: t.clone() for name, t in module.state_dict().items()}
+    moved = WAYS[way](module)
+    found = moved(x.to("hologram"))
+    assert found.device.type == "hologram"
+    torch.testing.assert_close(found.cpu(), want)
+    assert {t.device.type for t in (*moved.parameters(), *moved.buffers())} <= {"hologram"}
+    if way == "frozen there":
+        return
+    assert moved.first.weight is moved.tied.weight
+    assert [p.requires_grad for p in moved.tied.parameters()] == [True, False]
+    torch.testing.assert_close(_loaded(moved, map_location="cpu")(x), want)
+    found.sum().backward()
+    want.sum().backward()
+    if way != "as it was made":
+        torch.testing.assert_close(moved.first.weight.grad.cpu(), module.first.weight.grad)
+    torch.optim.SGD(moved.parameters(), 0.1).step()
+    moved.load_state_dict(state)
+    half = moved.to(torch.bfloat16)(x.to("hologram", torch.bfloat16))
+    torch.testing.assert_close(half.cpu().float(), want, rtol=0.05, atol=0.05)

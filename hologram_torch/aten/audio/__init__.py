@@ -1,0 +1,5 @@
+"""torchaudio's operators."""
+
+from hologram_torch.kernels.foreign import Foreign
+
+audio = Foreign("torchaudio")
