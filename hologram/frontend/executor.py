@@ -49,7 +49,7 @@ def _reproduced(device: Device) -> Limits:
             device.close()
             raise BackendUnavailable(
                 f"{device.info.backend}: {device.info.name} cannot be reproducible: "
-                f"it is not so that {CONDUCT[word]}"
+                f"its driver would have to keep that {CONDUCT[word].kept}"
             )
     return limits.reproduced()
 
