@@ -159,7 +159,7 @@ def carry_out(run: Run, pieces: list[Piece], folder: Path, as_json: bool) -> Non
         errors.print(f"[bold yellow]busy[/] {others}{longer}", highlight=False)
     folder.mkdir(parents=True, exist_ok=True)  # what is no folder fails now, not after measuring
     report = measure(run, pieces)
-    finish(report, folder, as_json)
+    finish(report, folder, as_json, drawn=not report.interrupted)
     raise typer.Exit(130 if report.interrupted else 0)
 
 
@@ -176,15 +176,18 @@ def measure(run: Run, pieces: list[Piece]) -> Report:
         return run.run(pieces, advance)
 
 
-def finish(report: Report, folder: Path, as_json: bool) -> None:
-    """Shows a report and writes its pages into a folder."""
+def finish(report: Report, folder: Path, as_json: bool, *, drawn: bool = True) -> None:
+    """Shows a report and writes its pages into a folder: those that are `drawn` not for who interrupted it."""
     folder.mkdir(parents=True, exist_ok=True)
     if as_json:
         print_json(report.as_dict())
     else:
         show(tables(report), output)
-    for path in pages.write(report, folder):
+    for path in pages.write(report, folder, drawn=drawn):
         errors.print(f"written: {path}", markup=False, highlight=False, soft_wrap=True)
+    if not drawn:
+        again = f"plots and the HTML page were not drawn: hologram bench report {folder / 'report.json'}"
+        errors.print(again, markup=False, highlight=False, soft_wrap=True)
     if noise(report):
         errors.print(f"[bold yellow]noisy[/] {noise(report)}", highlight=False)
     if report.unfinished:

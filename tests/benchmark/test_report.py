@@ -29,6 +29,7 @@ from hologram.benchmark.report.records import (
 )
 from hologram.benchmark.report.tables import noise, tables
 from hologram.benchmark.report.tables import time as shown_time
+from hologram.cli import bench
 from hologram.cli.commands import app
 from hologram.foundation.errors import BackendUnavailable
 
@@ -108,6 +109,20 @@ def test_an_interrupt_keeps_what_is_done() -> None:
     assert [m.key.who for m in found.measurements] == ["NumPy"]
     assert found.interrupted
     assert "1 of 2 pieces are done" in found.unfinished
+
+
+def test_who_interrupts_waits_for_no_plots(report: Report, tmp_path: Path) -> None:
+    def measured(run: Run, pieces: object) -> Report:
+        return replace(report, interrupted=True, unfinished="interrupted: 2 of 3 pieces are done")
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(bench, "measure", measured)
+        result = runner.invoke(app, ["bench", "--quick", "--backend", "cpu", "--output", str(tmp_path)])
+    assert result.exit_code == 130
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["report.json", "report.md"]
+    assert f"hologram bench report {tmp_path / 'report.json'}" in result.stderr
+    runner.invoke(app, ["bench", "report", str(tmp_path / "report.json"), "--output", str(tmp_path)])
+    assert (tmp_path / "report.html").exists()
 
 
 def test_time_that_is_over_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
