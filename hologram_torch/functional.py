@@ -34,17 +34,21 @@ def __getattr__(name: str) -> Callable[..., Any]:
 
 @functools.cache
 def _function(name: str) -> Callable[..., Any]:
-    function = getattr(theirs, name, None) or getattr(torch, name, None)
-    if name.startswith("_") or not callable(function) or isinstance(function, type):
+    function: Any = getattr(theirs, name, None) or getattr(torch, name, None)
+    if not _public(name, function):
         raise AttributeError(f"neither torch.nn.functional nor torch has a function {name!r}")
 
     @functools.wraps(function)
     def on(executor: Executor, *args: Any, **kwargs: Any) -> Any:
         return computed_on(device_of(executor), function, args, kwargs)
 
-    on.__module__ = __name__
+    on.__module__, on.__name__, on.__qualname__ = __name__, name, name  # pickles find it by these
     return on
 
 
+def _public(name: str, value: Any) -> bool:
+    return not name.startswith("_") and callable(value) and not isinstance(value, type)
+
+
 def __dir__() -> list[str]:
-    return sorted(n for n in dir(theirs) if not n.startswith("_") and callable(getattr(theirs, n)))
+    return sorted(name for name in dir(theirs) if _public(name, getattr(theirs, name)))

@@ -56,13 +56,17 @@ def __getattr__(name: str) -> Any:
 
 @functools.cache
 def _module(name: str) -> Any:
-    theirs = getattr(torch.nn, name, None)
-    if not isinstance(theirs, type) or not issubclass(theirs, torch.nn.Module):
+    theirs: Any = getattr(torch.nn, name, None)
+    if not _public(theirs):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}: torch.nn has no such module")
     if theirs is torch.nn.Module or issubclass(theirs, CONTAINERS):
         return theirs
     return type(name, (OnDevice, theirs), {"__module__": __name__, "__doc__": theirs.__doc__})
 
 
+def _public(theirs: Any) -> bool:
+    return isinstance(theirs, type) and issubclass(theirs, torch.nn.Module)
+
+
 def __dir__() -> list[str]:
-    return sorted(n for n in dir(torch.nn) if isinstance(getattr(torch.nn, n), type))
+    return sorted(name for name in dir(torch.nn) if _public(getattr(torch.nn, name)))

@@ -136,7 +136,7 @@ SHAPES = [
     Bad("index too many", lambda b: b.t[0, 0, 0], IndexError, "too many indices"),
     Bad("index two ellipses", lambda b: b.t[..., ...], IndexError, "too many|one"),
     Bad("index float", lambda b: b.t[0.5], TypeError, "indexed with integers"),
-    Bad("index tensor", lambda b: b.t[b.t], TypeError, "arrays of integers or bools, got float"),
+    Bad("index tensor", lambda b: b.t[b.t], TypeError, "arrays of integers or bools, got f32"),
     Bad("index array", lambda b: b.t[np.array([0, 2])], IndexError, "position 2 is out of range"),
     Bad("index mask", lambda b: b.t[np.array([True])], IndexError, "a mask must have the shape"),
     Bad("slice of floats", lambda b: b.t[0.5:1], TypeError, "slice"),

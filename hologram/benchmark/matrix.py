@@ -1,6 +1,7 @@
 """The matrix: its pieces, in an order that leaves something to compare whenever it is stopped, run in a given time.
 
-Every piece gets its share of the time that is left: one that compiles for long takes it from those behind it.
+Every piece gets its share of the time that is left: one that compiles for long takes it from those behind it. On a busy
+machine all take longer: a time that nobody asked for is extended then, so that the table is whole.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import hologram as hg
@@ -19,6 +20,7 @@ from hologram.benchmark.contenders.with_numpy import NumPy
 from hologram.benchmark.operations import Models, Operations
 from hologram.benchmark.piece import Piece
 from hologram.benchmark.report.records import HOST, Adapter, Measurement, Report, merged
+from hologram.benchmark.timing import GIVE_MORE
 from hologram.benchmark.works import LARGE_SIZES, ROWS, SIZES
 from hologram.foundation.errors import HologramError
 from hologram.foundation.frozen import frozen
@@ -38,6 +40,8 @@ QUICK_SIZES = ("1K", "100K", "10M")
 TRANSFERRED = ("1K", "10K", "1M")
 SIZE_SHARES = {"1M": 3.0, "10M": 6.0, "100M": 20.0}  # of operations: small sizes have 2
 LATE_SECONDS = 8.0  # so far may pieces overrun the time, before those behind them go without
+EXTENSION = 4.0  # times the time that it is extended to at the most
+KEPT = 0.5  # of its share, which a piece gets at the least where the time is extended
 
 
 class _TimeIsOver(Exception):
@@ -53,11 +57,25 @@ class Settings:
     sizes: tuple[str, ...] = tuple(SIZES)
     rows: tuple[str, ...] = tuple(ROWS)
     runs: int = 1  # times that all of it is done
+    extends: bool = False  # the time, where the machine is too busy for it
 
     @classmethod
-    def of(cls, seconds: float, quick: bool = False, large: bool = False, runs: int = 1) -> Settings:
+    def of(
+        cls, seconds: float, quick: bool = False, large: bool = False, runs: int = 1, extends: bool = False
+    ) -> Settings:
         sizes = QUICK_SIZES if quick else tuple(SIZES)
-        return cls(seconds, quick, (*sizes, *(LARGE_SIZES if large else ())), runs=runs)
+        return cls(seconds, quick, (*sizes, *(LARGE_SIZES if large else ())), runs=runs, extends=extends)
+
+    @property
+    def latest_seconds(self) -> float:
+        """What is left after so many goes without."""
+        return self.seconds * (EXTENSION if self.extends else 1.0) + LATE_SECONDS
+
+    def planned(self, pieces: Sequence[Piece]) -> list[float]:
+        """Seconds of each piece on a machine that has nothing else to do."""
+        free = max(self.seconds - sum(piece.least_seconds for piece in pieces), 0.0)
+        total = sum(piece.share for piece in pieces)
+        return [piece.least_seconds + free * piece.share / total for piece in pieces]
 
 
 @dataclass
@@ -126,20 +144,26 @@ class Run:
         """
         facts = machine.facts()  # before this process makes the machine busy
         begun, waiting, interrupted = time.perf_counter(), list(pieces), False
+        planned = self.settings.planned(pieces)
         try:
             with self._stack:
                 while waiting:
-                    remaining = self.settings.seconds - (time.perf_counter() - begun)
-                    if remaining < -LATE_SECONDS:
+                    elapsed, number = time.perf_counter() - begun, len(pieces) - len(waiting)
+                    if elapsed > self.settings.latest_seconds:
                         raise _TimeIsOver
-                    share = waiting[0].share / sum(piece.share for piece in waiting)
-                    free = max(remaining - sum(piece.least_seconds for piece in waiting), 0.0)
-                    self._measure(waiting[0], waiting[0].least_seconds + free * share)
+                    seconds = replace(self.settings, seconds=self.settings.seconds - elapsed).planned(
+                        waiting
+                    )[0]
+                    if self.settings.extends and number:
+                        slowness = min(max(elapsed / sum(planned[:number]), 1.0), EXTENSION)
+                        least = waiting[0].least_seconds
+                        seconds = max(seconds, slowness * (least + KEPT * (planned[number] - least)))
+                    self._measure(waiting[0], seconds)
                     done = waiting.pop(0)
                     advance(done, waiting[0] if waiting else None)
         except (KeyboardInterrupt, _TimeIsOver) as stopped:
             interrupted = isinstance(stopped, KeyboardInterrupt)
-            why = "interrupted" if interrupted else "the time is over (give it more --seconds)"
+            why = "interrupted" if interrupted else f"the time is over ({GIVE_MORE})"
             where = f" before {waiting[0].title}" if waiting else ""
             self.unfinished = f"{why}{where}: {len(pieces) - len(waiting)} of {len(pieces)} pieces are done"
         return Report(

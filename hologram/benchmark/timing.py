@@ -18,7 +18,8 @@ from hologram.foundation.frozen import frozen
 SAMPLE_SECONDS = 100e-6  # shorter calls are repeated until a sample takes about as long
 TURNS = 5  # of a measurement
 SLOW_SECONDS = 0.5  # of what takes longer, a turn is one call to warm up and one sample
-NOT_REACHED = "its process was stopped when its time was over; give it more --seconds"
+GIVE_MORE = "give it more --seconds"
+NOT_REACHED = f"its process was stopped when its time was over; {GIVE_MORE}"
 
 Who = TypeVar("Who")
 Given = TypeVar("Given")

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from hologram.cli.interrupts import STATUS, leave, leaving, lost
 from hologram.foundation import lazy
 
 if TYPE_CHECKING:
     from hologram.cli import commands
-else:  # half a second, within which a user may interrupt already
+else:  # a part of a second, within which a user may interrupt already
     commands = lazy.module("hologram.cli.commands")
-
-INTERRUPTED = 130  # the status of what Ctrl-C ended
 
 
 def main() -> None:
@@ -23,24 +21,11 @@ def main() -> None:
         commands.run()
         return
     try:
-        sys.unraisablehook = _lost
-        signal.signal(signal.SIGINT, _leave)
-        run = commands.run
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        sys.unraisablehook = lost
+        with leaving():
+            run = commands.run
         run()
     except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
+        sys.exit(STATUS)
     finally:
-        signal.signal(signal.SIGINT, _leave)
-
-
-def _leave(*_: Any) -> None:
-    """Ends while Python loads modules or ends itself: an exception could be lost there, or shown with its traceback."""
-    os._exit(INTERRUPTED)
-
-
-def _lost(unraisable: Any) -> None:
-    """An interrupt within a finaliser reaches nobody: it ends the command here."""
-    if issubclass(unraisable.exc_type, KeyboardInterrupt):
-        _leave()
-    sys.__unraisablehook__(unraisable)
+        signal.signal(signal.SIGINT, leave)

@@ -16,7 +16,7 @@ from hologram.benchmark.programs.table import PROGRAMS
 from hologram.benchmark.report import compare as comparison
 from hologram.benchmark.report import markdown, pages
 from hologram.benchmark.report.records import Adapter, BadReport, Report, load
-from hologram.benchmark.report.tables import tables
+from hologram.benchmark.report.tables import noise, tables
 from hologram.benchmark.report.terminal import show
 from hologram.benchmark.timing import busy
 from hologram.cli.display import BACKENDS, errors, output, print_json
@@ -39,11 +39,15 @@ app = typer.Typer(name="bench", add_completion=False, invoke_without_command=Tru
 def bench(
     context: typer.Context,
     quick: Annotated[
-        bool, typer.Option("--quick", help="In a minute, with fewer sizes and smaller models.")
+        bool,
+        typer.Option(
+            "--quick", help="In a minute or, on a busy machine, a few: fewer sizes, smaller models."
+        ),
     ] = False,
     large: Annotated[bool, typer.Option("--large", help="Arrays of 100M elements too.")] = False,
     seconds: Annotated[
-        float | None, typer.Option(min=1, help=f"Time to measure; {USUAL_SECONDS:.0f} by default.")
+        float | None,
+        typer.Option(min=1, help=f"Time to measure; {USUAL_SECONDS:.0f} by default, more on a busy machine."),
     ] = None,
     runs: Annotated[int, typer.Option(min=1, help="Times that all of it is measured, within the time.")] = 1,
     backend: Backend = None,
@@ -62,7 +66,7 @@ def bench(
         tune_device(backend or "auto", device, as_json)
         return
     limit = seconds or (QUICK_SECONDS if quick else USUAL_SECONDS)
-    run = Run(chosen(backend, device), Settings.of(limit, quick, large, runs))
+    run = Run(chosen(backend, device), Settings.of(limit, quick, large, runs, extends=seconds is None))
     carry_out(run, run.pieces(), folder, as_json)
 
 
@@ -97,7 +101,7 @@ def programs(
     most = steps or (whole_programs.QUICK_STEPS if quick else whole_programs.STEPS)
     wanted = names or (whole_programs.QUICK if quick else tuple(PROGRAMS))
     pieces = whole_programs.pieces(wanted, [a.name for a in adapters], most)
-    carry_out(Run(adapters, Settings(limit)), pieces, folder, as_json)
+    carry_out(Run(adapters, Settings(limit, extends=seconds is None)), pieces, folder, as_json)
 
 
 @app.command()
@@ -151,10 +155,11 @@ def carry_out(run: Run, pieces: list[Piece], folder: Path, as_json: bool) -> Non
     """Measures, shows the report and keeps it, and leaves."""
     others = busy(machine.available_cores())
     if others:
-        errors.print(f"[bold yellow]busy[/] {others}", highlight=False)
+        longer = " It takes longer, too, so that all is measured." if run.settings.extends else ""
+        errors.print(f"[bold yellow]busy[/] {others}{longer}", highlight=False)
     folder.mkdir(parents=True, exist_ok=True)  # what is no folder fails now, not after measuring
     report = measure(run, pieces)
-    finish(report, folder, as_json)
+    finish(report, folder, as_json, drawn=not report.interrupted)
     raise typer.Exit(130 if report.interrupted else 0)
 
 
@@ -171,15 +176,20 @@ def measure(run: Run, pieces: list[Piece]) -> Report:
         return run.run(pieces, advance)
 
 
-def finish(report: Report, folder: Path, as_json: bool) -> None:
-    """Shows a report and writes its pages into a folder."""
+def finish(report: Report, folder: Path, as_json: bool, *, drawn: bool = True) -> None:
+    """Shows a report and writes its pages into a folder: those that are `drawn` not for who interrupted it."""
     folder.mkdir(parents=True, exist_ok=True)
     if as_json:
         print_json(report.as_dict())
     else:
         show(tables(report), output)
-    for path in pages.write(report, folder):
+    for path in pages.write(report, folder, drawn=drawn):
         errors.print(f"written: {path}", markup=False, highlight=False, soft_wrap=True)
+    if not drawn:
+        again = f"plots and the HTML page were not drawn: hologram bench report {folder / 'report.json'}"
+        errors.print(again, markup=False, highlight=False, soft_wrap=True)
+    if noise(report):
+        errors.print(f"[bold yellow]noisy[/] {noise(report)}", highlight=False)
     if report.unfinished:
         errors.print(f"[bold yellow]not finished[/] {escape(report.unfinished)}", highlight=False)
 

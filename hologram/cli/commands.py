@@ -3,20 +3,49 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 import hologram
-from hologram.cli import bench, chat, demo, doctor, explain, info, kernels
 from hologram.cli.display import errors
+from hologram.cli.interrupts import leaving
 from hologram.foundation.errors import HologramError
 
-app = typer.Typer(name="hologram", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
-for command in (info.info, doctor.doctor, chat.chat, explain.explain, kernels.kernels):
-    app.command()(command)
-app.add_typer(demo.app, name="demo")
-app.add_typer(bench.app)
+
+class Commands(TyperGroup):
+    """The commands: a file each, which has a function or an app, and is imported when it is asked for.
+
+    All of them together take half a second to import, one as little as none.
+    """
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        names = ("info", "doctor", "chat", "explain", "kernels", "demo", "bench")
+        self.commands = dict.fromkeys(names)  # what is proposed in place of a name that is none
+
+    def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]
+        return [*self.commands]
+
+    def get_command(self, ctx: typer.Context, cmd_name: str) -> Any:  # type: ignore[override]
+        if cmd_name not in self.commands:
+            return None
+        with leaving():
+            module = import_module(f"hologram.cli.{cmd_name}")
+        own = getattr(module, "app", None)
+        if own is None:
+            own = typer.Typer(add_completion=False)
+            own.command()(getattr(module, cmd_name))
+        command = typer.main.get_command(own)
+        command.name = cmd_name
+        return command
+
+
+app = typer.Typer(
+    name="hologram", cls=Commands, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
+)
 
 
 def _version(asked: bool) -> None:

@@ -74,7 +74,9 @@ class Examples(TyperGroup):
             raise typer.BadParameter(gallery.missing(cmd_name, str(error.name))) from error
 
 
-app = typer.Typer(cls=Examples, invoke_without_command=True, subcommand_metavar="[NAME [OPTIONS]]")
+app = typer.Typer(
+    cls=Examples, add_completion=False, invoke_without_command=True, subcommand_metavar="[NAME [OPTIONS]]"
+)
 
 
 @app.callback()

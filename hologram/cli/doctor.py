@@ -134,8 +134,8 @@ def show(probes: Sequence[Probe], checks: Sequence[Check]) -> None:
     findings = grid()
     for c in checks:
         for word in c.shortfalls:
-            findings.add_row(c.device, "driver", escape(f"{word}: it is not so that {CONDUCT[word]}"))
-    add_findings(findings, probes)
+            findings.add_row(c.device, "driver", escape(f"{word}: {CONDUCT[word].otherwise}"))
+    add_findings(findings, probes, cache())
     for finding in packages.findings():
         findings.add_row("Python", "note", escape(finding))
     output.print(findings)

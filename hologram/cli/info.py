@@ -51,11 +51,11 @@ def info(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = 
             shown.add_row("", "memory", memory(device["max_buffer_bytes"], device["shared_bytes"]))
             missing = [d.name for d in ALL if d.name not in device["dtypes"]]
             shown.add_row("", "dtypes", f"all but {' '.join(missing)}" if missing else "all")
-    add_findings(shown, registry.probes())
+    add_findings(shown, registry.probes(), facts["cache"])
     output.print(shown)
 
 
-def add_findings(shown: Table, probes: Sequence[Probe]) -> None:
+def add_findings(shown: Table, probes: Sequence[Probe], kept: dict[str, Any]) -> None:
     """Rows for the backends that are missing, each with its reason, for what `auto` opens, and for the cache."""
     for probe in probes:
         if not probe.available:
@@ -76,7 +76,7 @@ def add_findings(shown: Table, probes: Sequence[Probe]) -> None:
                 shown.add_row("", "because", escape(reason))
     for finding in configuration():
         shown.add_row("environment", "wrong", escape(finding))
-    for name, value in cache_rows(cache()):
+    for name, value in cache_rows(kept):
         shown.add_row("cache" if name == "folder" else "", name, escape(value))
 
 

@@ -49,6 +49,10 @@ class CompileError(HologramError, RuntimeError):
         self.log = log
         self.source = source
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickled by what it is made of, which is not its message alone."""
+        return type(self), (self.kernel, self.log, self.source), vars(self)
+
 
 class ProgramError(HologramError, ValueError):
     """An Atlas program breaks a rule; the message names the line and the rule."""
@@ -104,6 +108,11 @@ class FormatError(HologramError, ValueError):
         self.file = str(file)
         self.field = field
         self.offset = offset
+        self.text = text
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickled by what it is made of, which is not its message alone."""
+        return type(self), (self.file, self.field, self.offset, self.text), vars(self)
 
 
 class DistributedError(HologramError, RuntimeError):

@@ -219,16 +219,20 @@ class Store:
         for folder in self._folders(kind):
             _own(folder.stat(), folder)
 
-    def _files(self, pattern: str) -> Iterator[tuple[Path, os.stat_result]]:
+    def _files(self, pattern: str) -> Iterator[tuple[os.DirEntry[str], os.stat_result]]:
         """The files of that name, of every kind; those that vanish meanwhile are left out."""
         if self.root is None:
             return
-        for path in (self.root / FORMAT).glob("*/*"):
-            if re.fullmatch(pattern, path.name):
-                try:
-                    yield path, path.lstat()
-                except OSError:
-                    continue
+        known = re.compile(pattern)
+        for folder in _listed(self.root / FORMAT):
+            if not folder.is_dir():
+                continue
+            for entry in _listed(folder):
+                if known.fullmatch(entry.name):
+                    try:
+                        yield entry, entry.stat(follow_symlinks=False)
+                    except OSError:
+                        continue
 
     def _count(self, kind: str, what: str) -> None:
         with self._lock:
@@ -293,8 +297,17 @@ def _touch(path: Path) -> None:
         return
 
 
-def _remove(path: Path) -> None:
+def _listed(folder: str | os.PathLike[str]) -> list[os.DirEntry[str]]:
+    """What a folder holds now; nothing where there is none."""
     try:
-        path.unlink()
+        with os.scandir(folder) as entries:
+            return [*entries]
+    except OSError:
+        return []
+
+
+def _remove(path: str | os.PathLike[str]) -> None:
+    try:
+        os.unlink(path)
     except OSError:
         return

@@ -14,6 +14,7 @@ from hologram.foundation import dtypes, lazy
 from hologram.foundation.conduct import CONDUCT, IEEE
 from hologram.foundation.config import PRECISIONS, config
 from hologram.foundation.errors import BackendUnavailable, ShapeError
+from hologram.foundation.handles import Handle
 from hologram.frontend import tensor as tensors
 from hologram.frontend.profile import Profile
 from hologram.frontend.stream import Event, Stream
@@ -48,12 +49,12 @@ def _reproduced(device: Device) -> Limits:
             device.close()
             raise BackendUnavailable(
                 f"{device.info.backend}: {device.info.name} cannot be reproducible: "
-                f"it is not so that {CONDUCT[word]}"
+                f"its driver would have to keep that {CONDUCT[word].kept}"
             )
     return limits.reproduced()
 
 
-class Executor(Engine):
+class Executor(Engine, Handle):
     """Runs operations on one device. A context manager; any thread may use it.
 
     `backend` is 'auto' or one that `hg.backends()` lists; `device` a number or part of a device's name. Raises
@@ -67,6 +68,8 @@ class Executor(Engine):
     `reproducible` gives the same bits on every backend (docs/reproducible.md); None: what HOLOGRAM_REPRODUCIBLE says,
     else not. Raises BackendUnavailable for a device whose arithmetic has not what that takes.
     """
+
+    _elsewhere = "open one where it is needed, hg.Executor(backend, device)"
 
     def __init__(
         self,

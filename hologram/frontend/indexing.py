@@ -9,6 +9,7 @@ positions read zeros and write nothing, as those of `index_select` and `scatter`
 from __future__ import annotations
 
 import math
+import reprlib
 from collections.abc import Sequence
 from operator import index as integer
 from typing import TYPE_CHECKING, Any
@@ -141,6 +142,7 @@ def _item(item: Any) -> Any:
     """An index as None, ..., a slice, an int, or an array of integers or bools; raises TypeError for anything else."""
     if item is None or item is Ellipsis or isinstance(item, slice):
         return item
+    given = item
     if isinstance(item, View):
         kind = item.dtype.kind
     else:
@@ -152,7 +154,8 @@ def _item(item: Any) -> Any:
             return integer(item)
     if kind not in ("bool", "int", "uint"):
         raise TypeError(
-            f"a Tensor is indexed with integers, slices, None, ... and arrays of integers or bools, got {kind}"
+            "a Tensor is indexed with integers, slices, None, ... and arrays of integers or bools, got "
+            + str(getattr(given, "dtype", None) or reprlib.repr(given))
         )
     return item
 

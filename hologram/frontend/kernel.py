@@ -171,7 +171,7 @@ def kernel(function: Any = None, *, workgroup: Any = None, disjoint: bool = Fals
 class Launcher:
     """A kernel on a grid of one shape."""
 
-    __slots__ = ("grid", "kernel", "written")
+    __slots__ = ("__weakref__", "grid", "kernel", "written")
 
     def __init__(self, kernel: Kernel, grid: tuple[int, ...]) -> None:
         self.kernel = kernel

@@ -120,6 +120,7 @@ def _remember(
 
 
 recordings = Recording.open
+PUBLIC = "hologram.ops"  # the module where users, and pickles, find the functions
 
 
 def _function(operation: Operation, name: str) -> Callable[..., None]:
@@ -166,6 +167,7 @@ def _function(operation: Operation, name: str) -> Callable[..., None]:
             _remember(operation, ex, args, defaults, key)
 
     call.__name__ = call.__qualname__ = name
+    call.__module__ = PUBLIC
     call.__doc__ = operation.function.__doc__
     call.__signature__ = _signature(operation)  # type: ignore[attr-defined]
     return call

@@ -35,7 +35,7 @@ class Packed:
     Functions of `hg.jit` take it as an argument or close over it, like a tensor.
     """
 
-    __slots__ = ("columns", "format", "order", "planes")
+    __slots__ = ("__weakref__", "columns", "format", "order", "planes")
     __apply_first__ = True  # what it is an operand of, it answers for, whatever tensors stand beside it
 
     def __init__(
@@ -45,6 +45,9 @@ class Packed:
         self.columns = columns
         self.planes = dict(planes)
         self.order = order
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Packed, (self.format, self.columns, self.planes, self.order)
 
     # How it is made.
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from hologram.foundation import lazy
 from hologram.foundation.frozen import frozen
+from hologram.foundation.handles import Handle
 from hologram.machine.kernel import Launch
 from hologram.machine.timeline import Clock, Mark
 from hologram.runtime.engine import Engine
@@ -54,12 +55,14 @@ class _Call:
     marks: tuple[Mark, Mark]
 
 
-class Profile:
+class Profile(Handle):
     """Times every launch of an executor between enter and exit; the results are there from exit on.
 
     Where the device writes timestamps nothing waits for a launch; elsewhere each is waited for, and `clock` says so.
     `launches` are in the order of the calls, `kernels` the totals, the longest first. `print(profile)` shows a table.
     """
+
+    _elsewhere = "pickle its launches and kernels"
 
     def __init__(self, executor: Engine) -> None:
         self.executor = executor

@@ -19,6 +19,7 @@ from hologram.frontend import tensor as _tensors
 from hologram.frontend.jit.number import TracedNumber as _TracedNumber
 from hologram.frontend.tensor import Tensor
 from hologram.frontend.truncated import truncated as _truncated
+from hologram.machine.axes import normalize_axis as _normalize_axis
 from hologram.opset.forms.default import Default as _Default
 from hologram.opset.random import random_below as _random_below
 from hologram.opset.random import random_words as _random_words
@@ -266,6 +267,7 @@ def permutation(key: Tensor, x: Any, axis: int = 0, independent: bool = False) -
     if independent:
         order = _ops["argsort"](_words(key, x.shape, dtypes.u64, "permutation"), axis=axis)
         return _ops["take_along_axis"](x, order, axis=axis)
+    axis = _normalize_axis(axis, x.ndim, "random.permutation")
     order = _ops["argsort"](_words(key, (x.shape[axis],), dtypes.u64, "permutation"))
     return _ops["take"](x, order, axis=axis)
 
@@ -308,7 +310,9 @@ def categorical(key: Tensor, logits: Tensor, axis: int = -1, shape: Shape | None
 
     `shape` is that of the result, and ends with that of the logits without the axis.
     """
-    place = axis % logits.ndim
+    if not isinstance(logits, Tensor):
+        raise TypeError(f"random.categorical: the logits must be a Tensor, got {type(logits).__name__}")
+    place = _normalize_axis(axis, logits.ndim, "random.categorical")
     rest = (*logits.shape[:place], *logits.shape[place + 1 :])
     wide = rest if shape is None else _sizes(shape, "random.categorical")
     lead = wide[: len(wide) - len(rest)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from hologram.foundation.errors import HologramError
+from hologram.foundation.handles import Handle
 from hologram.machine.timeline import Mark
 from hologram.runtime.engine import Engine
 
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self  # typing's own from Python 3.11 on
 
 
-class Stream:
+class Stream(Handle):
     """The queue of an executor. Everything enqueued runs in the order of the calls.
 
     `other` is a queue of another library on the same device: within `with` what is enqueued here comes behind what
@@ -21,6 +22,8 @@ class Stream:
     Without `other` it has the method by which libraries of the device's vendor take a queue, where there is one: so
     they order theirs with it, as long as the executor is open.
     """
+
+    _elsewhere = "an executor's stream() makes one"
 
     def __init__(self, executor: Engine, other: Any = None) -> None:
         self.executor = executor
@@ -36,8 +39,6 @@ class Stream:
             self.executor.dispatch(Stream._lead, "use of a stream", self)
 
     def __getattr__(self, name: str) -> Any:
-        if "executor" not in vars(self):  # while it is copied
-            raise AttributeError(name)
         device = self.executor.device
         if self.other is None and name == device.queue_interface:
             self.executor.check_open()
@@ -62,11 +63,13 @@ class Stream:
         return event
 
 
-class Event:
+class Event(Handle):
     """A mark in an executor's queue, passed when the work before it is done.
 
     Times are the device's own where it writes timestamps; elsewhere recording waits for the work before it.
     """
+
+    _elsewhere = "an executor's event() makes one"
 
     def __init__(self, executor: Engine) -> None:
         self.executor = executor

@@ -55,7 +55,7 @@ class Tensor(View, ArrayProtocol, Operators, Parts, Methods):
     promote dtypes; a Python number takes the tensor's dtype unless its kind is higher.
     """
 
-    __slots__ = ()
+    __slots__ = ("__weakref__",)
 
     # What a tensor is.
 

@@ -48,6 +48,8 @@ class Part:
 
     def apply(self, function: Callable[[Any], Any]) -> Any:
         """With what a function makes of it in its place; the function is given each named element once."""
+        if not callable(function):
+            raise TypeError(f"at[...].apply: a function is needed, got {type(function).__name__}")
         return self.set(function(self.get()))
 
     def add(self, values: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from functools import update_wrapper
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
@@ -47,15 +48,18 @@ class Array:
 class Func:
     """A function that kernels call: it is written into them. From Python it is the function itself."""
 
+    __name__: str
+
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
-        self.__wrapped__ = function
-        self.__name__ = getattr(function, "__name__", "function")
-        self.__doc__ = function.__doc__
+        update_wrapper(self, function)
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         function = self.function if running.rebound is None else running.rebound(self.function)
         return function(*arguments, **named)
+
+    def __reduce__(self) -> str:
+        return self.function.__qualname__  # by its name, as functions are
 
 
 def func(function: Callable[..., Any]) -> Func:
@@ -175,7 +179,7 @@ def _atomic(name: str, update: Callable[[Any, Any], Any], about: str) -> Callabl
             array[index] = update(old, type(old)(value))
         return old
 
-    atomic.__name__ = f"atomic_{name}"
+    atomic.__name__ = atomic.__qualname__ = f"atomic_{name}"
     atomic.__doc__ = (
         f"{about}, as one step that no other lane comes between; gives the element as it was before."
     )

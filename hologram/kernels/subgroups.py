@@ -87,7 +87,7 @@ def _fold(name: str, combine: Callable[[Any, Any], Any], about: str) -> Callable
                 values = [b if a is None else a if b is None else combine(a, b) for a, b in pairs]
         return values[0]
 
-    fold.__name__ = word
+    fold.__name__ = fold.__qualname__ = word
     fold.__doc__ = f"{about} the subgroup's threads, in each of them; `width` as of `subgroup_shuffle`."
     return fold
 

@@ -18,6 +18,7 @@ from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType
 from hologram.foundation.errors import InteropError
 from hologram.foundation.frozen import frozen
+from hologram.foundation.handles import Handle
 from hologram.machine import hand_written
 from hologram.machine.kernel import Call, Draft, Kernel, Launch, Places, Prepared, Repetition, in_turn
 from hologram.machine.limits import Limits
@@ -41,12 +42,13 @@ class DeviceInfo:
     details: tuple[tuple[str, str], ...] = ()
 
 
-class Device(ABC):
+class Device(Handle, ABC):
     """An open device. Methods may be called from any thread.
 
     What is abstract every device has to have; all else is here as any device can do it, through the host where it must.
     """
 
+    _elsewhere = "an Executor opens one; its info says which"
     info: DeviceInfo
     # Where consumers of DLPack find the memory: (device type, number) there; elsewhere than on the host, `address` is
     # known.

@@ -367,7 +367,7 @@ def vecdot(x, y, *, axis=-1):
     """The dot products of the vectors along an axis, of complex ones with the conjugates of x; integers wrap."""
     axis = whole(axis, "vecdot: axis")
     least = min(x.ndim, y.ndim)
-    known = -least <= axis < 0 or (x.ndim == y.ndim and axis < least)
+    known = -least <= axis < 0 or (x.ndim == y.ndim and 0 <= axis < least)
     if known and x.shape[axis] != y.shape[axis]:  # other axes broadcast, this one does not
         raise ShapeError(f"vecdot: vectors of one length are needed, got shapes {x.shape} and {y.shape}")
     product = multiply(conjugated(x), y)

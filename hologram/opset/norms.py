@@ -11,6 +11,7 @@ import numpy as np
 from hologram.atlas import functions as atlas
 from hologram.atlas.functions import reduce_add, reduce_max, reduce_min, select
 from hologram.foundation.dtypes import DType
+from hologram.machine.arguments import number
 from hologram.opset.forms import types
 from hologram.opset.forms.operation import Sample
 from hologram.opset.forms.row import row
@@ -65,7 +66,7 @@ def _gradient(cotangent: Any, x: Any, result: Any, order: float) -> Any:
 )
 def vector_norm(x, *, axis=None, order=2.0, keepdims=False):
     """(sum |x|^order)^(1 / order): 2 is Euclid's norm, inf the largest magnitude, 0 how many elements are not 0."""
-    order = float(order)
+    order = float(number(order, "vector_norm: order"))
     if order == 2:
         return atlas.sqrt(reduce_add(x * x))
     magnitude = atlas.absolute(x)

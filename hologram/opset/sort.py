@@ -13,7 +13,7 @@ import numpy as np
 from hologram.foundation.dtypes import COMPLEX, COMPUTED, DType, i64
 from hologram.foundation.errors import ShapeError
 from hologram.foundation.frozen import frozen
-from hologram.machine.axes import normalize_axis
+from hologram.machine.axes import normalize_axis, whole
 from hologram.machine.layout import Layout
 from hologram.machine.plan import Plan, Target
 from hologram.opset.forms.default import Default
@@ -60,7 +60,7 @@ class Ordering(Operation):
         if x.ndim or attributes["axis"] not in (0, -1):
             normalize_axis(attributes["axis"], x.ndim, self.name)
         n = x.shape[attributes["axis"]] if x.ndim else 1
-        k = attributes.get("k", n)
+        k = whole(attributes.get("k", n), f"{self.name}: k")
         if not (0 if x.ndim else 1) <= k <= n:
             raise ShapeError(f"{self.name}: k must lie in [0, {n}], the size of the axis, got {k}")
         return x, k

@@ -67,6 +67,8 @@ def select(name: str = AUTO, device: int | str | None = None) -> tuple[BackendMo
 
 def choose(name: str = AUTO, device: int | str | None = None) -> Selection:
     """As `select`, with the reasons."""
+    if not isinstance(name, str):
+        raise TypeError(f"a backend must be a name such as 'cpu', got {name!r}")
     reasons: list[str] = []
     asked = name = name.lower()
     if name == AUTO and config.backend != AUTO:
@@ -187,6 +189,8 @@ def _has_no_files(name: str) -> bool:
 def _match(devices: tuple[DeviceInfo, ...], device: int | str) -> int | None:
     if isinstance(device, int):
         return device if 0 <= device < len(devices) else None
+    if not isinstance(device, str):
+        raise TypeError(f"a device must be a number or a part of a name, got {device!r}")
     return next((i for i, info in enumerate(devices) if device.lower() in info.name.lower()), None)
 
 

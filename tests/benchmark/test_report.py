@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,7 +27,9 @@ from hologram.benchmark.report.records import (
     load,
     merged,
 )
-from hologram.benchmark.report.tables import tables
+from hologram.benchmark.report.tables import noise, tables
+from hologram.benchmark.report.tables import time as shown_time
+from hologram.cli import bench
 from hologram.cli.commands import app
 from hologram.foundation.errors import BackendUnavailable
 
@@ -107,6 +111,20 @@ def test_an_interrupt_keeps_what_is_done() -> None:
     assert "1 of 2 pieces are done" in found.unfinished
 
 
+def test_who_interrupts_waits_for_no_plots(report: Report, tmp_path: Path) -> None:
+    def measured(run: Run, pieces: object) -> Report:
+        return replace(report, interrupted=True, unfinished="interrupted: 2 of 3 pieces are done")
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(bench, "measure", measured)
+        result = runner.invoke(app, ["bench", "--quick", "--backend", "cpu", "--output", str(tmp_path)])
+    assert result.exit_code == 130
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["report.json", "report.md"]
+    assert f"hologram bench report {tmp_path / 'report.json'}" in result.stderr
+    runner.invoke(app, ["bench", "report", str(tmp_path / "report.json"), "--output", str(tmp_path)])
+    assert (tmp_path / "report.html").exists()
+
+
 def test_time_that_is_over_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(matrix, "LATE_SECONDS", 0.0)
     run = Run(machine.adapters("cpu"), Settings(1e-3, sizes=("1K",), rows=("exp",)))
@@ -115,6 +133,42 @@ def test_time_that_is_over_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     assert "1 of 2 pieces are done" in found.unfinished
     assert not found.interrupted
+
+
+def test_a_time_that_nobody_asked_for_is_extended_on_a_busy_machine() -> None:
+    given: list[float] = []
+
+    def piece(number: int, least: float) -> Piece:
+        def run(seconds: float) -> Iterator[Measurement]:
+            given.append(seconds)
+            time.sleep(0.3)  # three times what is planned for it
+            yield Measurement(Key(Kind.LAUNCH, str(number), "1K", "hologram", "cpu:0"), (1.0,))
+
+        return Piece(f"piece {number}", 1.0, run, least)
+
+    pieces = [piece(number, 0.05) for number in range(3)]
+    extended = Run((), Settings(0.3, extends=True)).run(pieces, lambda done, following: None)
+    assert not extended.unfinished
+    assert len(extended.measurements) == 3
+    # Three times as slow: as many times what each needs at the least, and half of its share beside that.
+    assert given[0] == pytest.approx(0.1, abs=0.02)
+    assert all(seconds > 0.19 for seconds in given[1:])
+    given.clear()
+    asked = Run((), Settings(0.3)).run(pieces, lambda done, following: None)
+    assert not asked.unfinished
+    assert given[1] < 0.1
+    assert given[2] == 0.05
+
+
+def test_figures_whose_turns_differ_are_marked(report: Report) -> None:
+    assert noise(steady(report)) == ""
+    first, *others = steady(report).measurements
+    noisy = replace(report, measurements=(replace(first, turns=(1.0, 1.1, 1.6)), *others))
+    assert noisy.measurements[0].noisy
+    assert noise(noisy).startswith(f"1 of {sum(bool(m.turns) for m in others) + 1} figures are noisy")
+    assert shown_time(noisy.measurements[0]) == "~1.10 s"
+    assert shown_time(replace(first, turns=(1.0, 1.1, 1.4))) == "1.10 s"
+    assert "figures are noisy, those with ~" in markdown.page(noisy)
 
 
 def test_runs_are_merged() -> None:

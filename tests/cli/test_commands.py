@@ -17,6 +17,7 @@ from hologram.cli import display as cli_display
 from hologram.cli import doctor, tune
 from hologram.cli.commands import app
 from hologram.foundation import dtypes
+from hologram.foundation.conduct import CONDUCT
 from hologram.machine.choices import Problem
 from hologram.machine.device import DeviceInfo
 from hologram.tuning import tuner
@@ -43,6 +44,32 @@ def test_info_as_json_lists_every_backend() -> None:
     for backend in facts["backends"]:
         assert backend["available"] == bool(backend["devices"])
         assert backend["available"] or backend["reason"]
+
+
+def test_info_loads_no_other_command_and_walks_the_cache_once() -> None:
+    code = (
+        "import sys\nfrom hologram.foundation.store import Store\nusage, walks = Store.usage, []\n"
+        "Store.usage = lambda self: (walks.append(1), usage(self))[1]\n"
+        "from hologram.cli import commands\nsys.argv = ['hologram', 'info']\n"
+        "try: commands.run()\nexcept SystemExit: pass\n"
+        "print(len(walks), *sorted(sys.modules))"
+    )
+    said = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    walks, *loaded = said.stdout.splitlines()[-1].split()
+    assert walks == "1"
+    assert "hologram.cli.info" in loaded
+    other = ("cli.bench", "cli.demo", "benchmark", "llm", "demo", "compiler.fusion", "opset.arithmetic")
+    assert not [name for name in loaded if name.startswith(tuple(f"hologram.{part}" for part in other))]
+
+
+def test_a_name_that_is_no_command_is_told_with_one_that_is() -> None:
+    result = runner.invoke(app, ["nfo"])
+    assert result.exit_code == 2
+    assert "No such command 'nfo'" in result.output
+    listed = invoke("--help")
+    assert all(name in listed for name in ("info", "doctor", "chat", "explain", "kernels", "demo", "bench"))
 
 
 def test_the_version_is_told() -> None:
@@ -100,6 +127,23 @@ def test_doctor_fails_when_a_device_fails(monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr(doctor, "check", refuse)
     assert "DeviceLost: gone" in invoke("doctor", status=1)
+
+
+def test_doctor_says_what_a_drivers_shortfalls_mean(monkeypatch: pytest.MonkeyPatch) -> None:
+    def found(device: DeviceInfo) -> doctor.Check:
+        return doctor.Check(device.backend, device.name, shortfalls=tuple(CONDUCT))
+
+    monkeypatch.setattr(doctor, "check", found)
+    monkeypatch.setattr(cli_display.output, "width", 500)
+    text = invoke("doctor")
+    for word, conduct in CONDUCT.items():
+        assert f"{word}: {conduct.otherwise}" in text
+        assert conduct.otherwise.startswith("the driver")
+        assert any(
+            advice in conduct.otherwise
+            for advice in ("nothing to do", "opens an", "use an", "newer", "cannot")
+        )
+    assert "it is not so" not in text
 
 
 def test_doctor_notices_wrong_results(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 import hologram as hg
 from hologram.machine.layout import Layout
-from tests import bad_calls, bad_operands, bad_programs, bad_shapes
+from tests import bad_arguments, bad_calls, bad_operands, bad_programs, bad_shapes
 from tests.bad_calls import Bad, Bench
 
 TABLES = {
@@ -21,6 +21,7 @@ TABLES = {
     "dtypes": bad_calls.DTYPES,
     "shapes": bad_shapes.SHAPES,
     "arguments": bad_operands.ARGUMENTS,
+    "beside arrays": bad_arguments.ARGUMENTS,
     "arrays": bad_programs.ARRAYS,
     "programs": bad_programs.PROGRAMS,
 }

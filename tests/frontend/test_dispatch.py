@@ -129,7 +129,7 @@ EXECUTOR_APART = {
     "as_tensor", "backend", "block", "bound", "boundary", "cache_stats", "check_open", "closed", "controls", "device",
     "described", "dispatch", "kind", "limits", "memory_stats", "pool", "reset_peak", "structure", "structures",
     "stream", "supported", "target", "timeline", "tracer", "tracers", "differentiated", "matmul_precision", "usable",
-    "of_numbers", "reproducible",
+    "of_numbers", "reproducible", "__copy__", "__deepcopy__", "__reduce_ex__",
     "new_buffer",  # the runtime's own
 }  # fmt: skip
 

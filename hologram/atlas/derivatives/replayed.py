@@ -33,6 +33,11 @@ class NoDerivative(GradientError):
         super().__init__(f"{who}: {why}" if who else why)
         self.why = why
         self.instruction = instruction
+        self.who = who
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled by what it is made of, which is not its message alone."""
+        return type(self), (self.why, self.instruction, self.who), vars(self)
 
 
 @frozen(eq=False)

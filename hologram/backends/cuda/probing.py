@@ -4,18 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from hologram.backends.cuda import compiler, vendor
-from hologram.backends.cuda.compiler import INSTALL, NVRTC, Compiler
-from hologram.backends.cuda.context import Context
-from hologram.backends.cuda.device import CudaDevice
 from hologram.backends.cuda.library import Library, installed
-from hologram.foundation import dtypes, forks
+from hologram.foundation import dtypes, forks, lazy
 from hologram.foundation.errors import BackendUnavailable, HologramError
+from hologram.foundation.extras import install
 from hologram.machine.backend_module import Probe
 from hologram.machine.device import DeviceInfo
 from hologram.machine.limits import Limits
+
+if TYPE_CHECKING:
+    from hologram.backends.cuda import compiler, context, vendor
+    from hologram.backends.cuda import device as opened
+    from hologram.backends.cuda.compiler import Compiler
+    from hologram.backends.cuda.device import CudaDevice
+else:  # needed where there are devices, not to find out that there are none
+    compiler = lazy.module("hologram.backends.cuda.compiler")
+    context = lazy.module("hologram.backends.cuda.context")
+    opened = lazy.module("hologram.backends.cuda.device")
+    vendor = lazy.module("hologram.backends.cuda.vendor")
 
 DRIVER_NEEDED = 13000  # as cuDriverGetVersion counts: 1000 * major + 10 * minor
 ARCHITECTURE_NEEDED = 75  # Turing's, the oldest that CUDA 13 compiles for
@@ -32,13 +40,13 @@ def probe(name: str) -> Probe:
     try:
         library = installed()
     except ImportError as error:
-        return Probe(name, reason=f"cuda-python is not installed ({error})", remedy=f"{INSTALL}.")
+        return Probe(name, reason=f"cuda-python is not installed ({error})", remedy=f"{install('cuda')}.")
     probed = probe_library(library)
     if probed.available:
         try:
             compiler.examine()
         except BackendUnavailable as error:
-            return Probe(name, reason=str(error), remedy=f"{INSTALL}.")
+            return Probe(name, reason=str(error), remedy=f"{install('cuda')}.")
     return probed
 
 
@@ -168,7 +176,7 @@ def open_device(name: str, index: int) -> CudaDevice:
     probed = probe(name)
     if not probed.available:
         raise BackendUnavailable(f"{name}: device {index} cannot be opened: {probed.reason}. {probed.remedy}")
-    return open_probed(installed(), probed, index, NVRTC, vendor.bindings())
+    return open_probed(installed(), probed, index, compiler.NVRTC, vendor.bindings())
 
 
 def open_probed(
@@ -187,10 +195,10 @@ def open_probed(
     library.start()
     made = compiler_for(int(details["architecture"].removeprefix("sm_")))
     try:
-        context = Context(library, int(details["ordinal"]), info.name)
+        entered = context.Context(library, int(details["ordinal"]), info.name)
     except BackendUnavailable:
         raise
     except HologramError as error:
         raise BackendUnavailable(f"{probed.backend}: {info.name} cannot be opened: {error}") from error
     limits = replace(info.limits, library_products=frozenset(vendor.TYPES) if products else frozenset())
-    return CudaDevice(replace(info, limits=limits), context, made, products)
+    return opened.CudaDevice(replace(info, limits=limits), entered, made, products)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from hologram.benchmark.report.records import Report
-from hologram.benchmark.report.tables import Table, tables
+from hologram.benchmark.report.tables import Table, noise, tables
 
 
 def page(report: Report) -> str:
@@ -29,6 +29,8 @@ def _facts(report: Report) -> Iterator[str]:
     yield f"- measured in {report.seconds:.0f} s"
     if report.unfinished:
         yield f"- not finished: {report.unfinished}"
+    if noise(report):
+        yield f"- {noise(report)}"
 
 
 def table(one: Table) -> Iterator[str]:

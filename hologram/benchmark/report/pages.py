@@ -17,18 +17,18 @@ def missing() -> str:
     return " and ".join(name for name in REQUIRED if find_spec(name) is None)
 
 
-def write(report: Report, folder: Path) -> Iterator[Path]:
-    """Writes them one after the other, the measurements first."""
+def write(report: Report, folder: Path, *, drawn: bool = True) -> Iterator[Path]:
+    """Writes them one after the other, the measurements first; what is `drawn` takes seconds."""
     report.save(folder / "report.json")
     yield folder / "report.json"
     (folder / "report.md").write_text(markdown.page(report), encoding="utf-8")
     yield folder / "report.md"
-    if missing():
+    if not drawn or missing():
         return
-    drawn = list(plots.plots(report))
-    for plot in drawn:
+    drawings = list(plots.plots(report))
+    for plot in drawings:
         path = folder / f"{plot.stem}.png"
         path.write_bytes(plot.png())
         yield path
-    (folder / "report.html").write_text(html.page(report, drawn), encoding="utf-8")
+    (folder / "report.html").write_text(html.page(report, drawings), encoding="utf-8")
     yield folder / "report.html"

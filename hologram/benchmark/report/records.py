@@ -11,14 +11,15 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from hologram.benchmark.timing import NOT_REACHED
+from hologram.benchmark.timing import GIVE_MORE, NOT_REACHED
 from hologram.foundation.frozen import frozen
 
 FORMAT = 1
 BESIDES = ("elements", "bytes", "flops", "why")  # what a measurement says beside its times
-TOO_LONG = "a call takes longer than there is time for; give it more --seconds"
+TOO_LONG = f"a call takes longer than there is time for; {GIVE_MORE}"
 FOR_WANT_OF_TIME = (TOO_LONG, NOT_REACHED)
 HOST = "host"  # where NumPy and PyTorch compute
+NOISE = 1.5  # times its fastest turn that the slowest of a measurement may take
 STEP = "step"  # the size of a program whose times are of whole steps
 
 
@@ -108,6 +109,11 @@ class Measurement:
     @property
     def seconds(self) -> float | None:
         return median(self.turns) if self.turns else None
+
+    @property
+    def noisy(self) -> bool:
+        """Whether its turns differ too much for a figure to be relied on."""
+        return bool(self.turns) and max(self.turns) > NOISE * min(self.turns)
 
     @property
     def bytes_per_second(self) -> float | None:

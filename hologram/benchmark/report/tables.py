@@ -5,12 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from hologram.benchmark.report.records import HOST, STEP, TITLES, Adapter, Key, Kind, Measurement, Report
+from hologram.benchmark.report.records import (
+    HOST,
+    NOISE,
+    STEP,
+    TITLES,
+    Adapter,
+    Key,
+    Kind,
+    Measurement,
+    Report,
+)
 from hologram.benchmark.works import ALL_SIZES
 from hologram.foundation.display import duration
 from hologram.foundation.frozen import frozen
 
 MISSING = "–"
+NOISY = "~"  # ahead of a figure whose turns differ
 PREFIXES = (("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3))
 
 
@@ -210,7 +221,21 @@ def _rows(sizes: dict[str, list[str]]) -> str:
 
 
 def time(one: Measurement | None) -> str:
-    return duration(one.seconds) if one is not None and one.seconds else MISSING
+    if one is None or not one.seconds:
+        return MISSING
+    return f"{NOISY if one.noisy else ''}{duration(one.seconds)}"
+
+
+def noise(report: Report) -> str:
+    """How many figures of a report are noisy, in words; nothing where none is."""
+    timed = [m for m in report.measurements if m.turns]
+    noisy = sum(m.noisy for m in timed)
+    if not noisy:
+        return ""
+    return (
+        f"{noisy} of {len(timed)} figures are noisy, those with {NOISY}: their slowest turn took over {NOISE} times "
+        "their fastest, as other work on the machine makes it"
+    )
 
 
 def best_rate(one: Measurement) -> str:

@@ -13,6 +13,7 @@ from hologram.frontend.control.primitives import controlled
 from hologram.frontend.control.state import who_of
 from hologram.frontend.tensor import Tensor
 from hologram.frontend.tree import leaves, mapped, paths, same_structure
+from hologram.machine.arguments import sequence
 
 
 def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any) -> Any:
@@ -31,10 +32,10 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
 
 def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
     """`branches[index](*operands)`, the index clamped to those there are: JAX's switch; see cond."""
-    functions = tuple(branches)
+    functions = sequence(branches, "switch: branches")
     if not functions:
         raise ValueError("switch: at least one branch is needed")
-    who = who_of(functions[0], "switch")
+    who, *_ = [who_of(function, "switch") for function in functions]
     number = tensor_of(executor_of(index, operands), index, who)
     if not number.dtype.is_integer:
         raise UnsupportedDType(f"{who}: the index must be an integer, got {number.dtype}")

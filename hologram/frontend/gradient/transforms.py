@@ -45,6 +45,7 @@ def grad(function: Function, argnums: int | Sequence[int] = 0, has_aux: bool = F
         GradientError: (from the call) the result is not one float, an argument holds integers, or the function does
             what has no derivative.
     """
+    _name(function, "grad")
     with_value = value_and_grad(function, argnums, has_aux)
 
     @functools.wraps(function)

@@ -11,6 +11,7 @@ from hologram.frontend.array_api.creation import asarray
 from hologram.frontend.linear_algebra.factors import svdvals
 from hologram.frontend.linear_algebra.solving import inv
 from hologram.frontend.tensor import Tensor
+from hologram.machine.arguments import number
 from hologram.machine.axes import normalize_axes, normalize_axis
 from hologram.opset import norms
 
@@ -22,7 +23,8 @@ def vector_norm(x: Any, /, *, axis: Axes = None, keepdims: bool = False, ord: fl
 
     The derivative of a norm that is 0 is 0.
     """
-    return norms.vector_norm(_magnitudes(asarray(x)), axis=axis, order=float(ord), keepdims=keepdims)
+    order = float(number(ord, "linalg.vector_norm: ord"))
+    return norms.vector_norm(_magnitudes(asarray(x)), axis=axis, order=order, keepdims=keepdims)
 
 
 def _magnitudes(x: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ from hologram.foundation import dtypes
 from hologram.foundation.errors import ShapeError
 from hologram.frontend.array_api.creation import asarray
 from hologram.frontend.tensor import Tensor
+from hologram.machine.arguments import sequence
 from hologram.machine.axes import normalize_axis, whole
 from hologram.machine.layout import Layout
 from hologram.opset import contraction, movement
@@ -112,7 +113,7 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None, axis1: int = -2, axi
 
 def multi_dot(arrays: Sequence[Any], /) -> Tensor:
     """The product of several matrices, in the order that takes the fewest operations; ends may be vectors."""
-    tensors = [asarray(x) for x in arrays]
+    tensors = [asarray(x) for x in sequence(arrays, "linalg.multi_dot: arrays")]
     if len(tensors) < 2:
         raise ValueError(f"linalg.multi_dot: at least two arrays are needed, got {len(tensors)}")
     row, column = tensors[0].ndim == 1, tensors[-1].ndim == 1

@@ -15,6 +15,7 @@ from hologram.frontend.gradient.transforms import custom_gradient, stop_gradient
 from hologram.frontend.linear_algebra.factors import svd, svdvals
 from hologram.frontend.linear_algebra.operands import matrices, matrix, square, succeeded
 from hologram.frontend.tensor import Tensor
+from hologram.machine.arguments import sequence
 from hologram.machine.axes import normalize_axis, whole
 from hologram.opset import creation, logic
 from hologram.opset import math as arithmetic
@@ -60,7 +61,8 @@ def solve(x1: Any, x2: Any, /) -> Tensor:
 def tensorsolve(a: Any, b: Any, axes: Any = None) -> Tensor:
     """The x with tensordot(a, x, x.ndim) = b; `axes` of a are first moved behind the others."""
     a, b = matrices("tensorsolve", a, b, axes=0)
-    moved = () if axes is None else tuple(normalize_axis(k, a.ndim, "linalg.tensorsolve") for k in axes)
+    named = () if axes is None else sequence(axes, "linalg.tensorsolve: axes")
+    moved = tuple(normalize_axis(k, a.ndim, "linalg.tensorsolve") for k in named)
     a = a.permute((*(k for k in range(a.ndim) if k not in moved), *moved))
     shape = a.shape[b.ndim :]
     if math.prod(shape) != b.size or a.size != b.size**2:

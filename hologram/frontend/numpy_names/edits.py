@@ -22,6 +22,14 @@ def _flat(x: Tensor, axis: int | None, who: str) -> tuple[Tensor, int]:
     return (x.reshape(x.size), 0) if axis is None else (x, normalize_axis(axis, x.ndim, who))
 
 
+def _places(obj: Any, who: str) -> np.ndarray:
+    """Positions, or a mask of them, as NumPy's functions take them."""
+    given = on_host(obj, f"{who}: obj")
+    if given.size and given.dtype.kind not in "iub":
+        raise TypeError(f"{who}: obj must be integers, bools or a slice, got {obj!r}")
+    return given
+
+
 def append(arr: Any, values: Any, axis: int | None = None) -> Tensor:
     """With values behind it along an axis; both flat if none is named."""
     x, y = beside(arr, values)
@@ -32,7 +40,7 @@ def append(arr: Any, values: Any, axis: int | None = None) -> Tensor:
 def delete(arr: Any, obj: Any, axis: int | None = None) -> Tensor:
     """Without the slices at positions, a slice of them, or where a mask holds, along an axis; flat if none is named."""
     x, k = _flat(asarray(arr), axis, "delete")
-    kept = np.delete(np.arange(x.shape[k]), obj if isinstance(obj, slice) else on_host(obj, "delete: obj"))
+    kept = np.delete(np.arange(x.shape[k]), obj if isinstance(obj, slice) else _places(obj, "delete"))
     return indexing.index_select(x, x.executor.tensor(kept), axis=k)
 
 
@@ -42,7 +50,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Tensor:
     x, k = _flat(given, axis, "insert")
     new = new.astype(x.dtype, copy=False)
     n = x.shape[k]
-    at = np.arange(n)[obj] if isinstance(obj, slice) else on_host(obj, "insert: obj")
+    at = np.arange(n)[obj] if isinstance(obj, slice) else _places(obj, "insert")
     several = at.size != 1
     new = new.reshape((1,) * (x.ndim - new.ndim) + new.shape)
     new = new if at.ndim else arrange.moveaxis(new, source=0, destination=k)

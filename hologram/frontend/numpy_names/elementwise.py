@@ -6,11 +6,12 @@ import math
 from typing import Any
 
 from hologram.foundation import dtypes
-from hologram.foundation.errors import UnsupportedDType
+from hologram.foundation.errors import ShapeError, UnsupportedDType
 from hologram.foundation.sizes import fixed_range
 from hologram.frontend.array_api.creation import asarray
 from hologram.frontend.numpy_names.operands import beside, floating, inexact
 from hologram.frontend.tensor import Tensor
+from hologram.machine.arguments import number
 from hologram.machine.axes import normalize_axis
 from hologram.opset import arithmetic as arithmetic_parts
 from hologram.opset import functions, logic, movement, power, rounding, scan
@@ -183,10 +184,10 @@ def unwrap(p: Any, discont: float | None = None, axis: int = -1, *, period: floa
     made = floating(p, "unwrap")
     k = normalize_axis(axis, made.ndim, "unwrap")
     steps = made.slice(k, 1, None) - made.slice(k, None, -1)
-    half = period / 2
+    half = number(period, "unwrap: period") / 2
     small = arithmetic.remainder(steps + half, period) - half
     small = logic.where(logic.logical_and(logic.equal(small, -half), logic.greater(steps, 0)), half, small)
-    least = half if discont is None else max(discont, half)
+    least = half if discont is None else max(number(discont, "unwrap: discont"), half)
     change = logic.where(logic.less(arithmetic.abs_(steps), least), 0.0, small - steps)
     return movement.concat(
         [made.slice(k, 0, 1), made.slice(k, 1, None) + scan.cumsum(change, axis=k)], axis=k
@@ -196,6 +197,8 @@ def unwrap(p: Any, discont: float | None = None, axis: int = -1, *, period: floa
 def polyval(p: Any, x: Any) -> Tensor:
     """The polynomial of these coefficients, the highest power's first, at x."""
     coefficients, at = beside(p, x)
+    if coefficients.ndim != 1:
+        raise ShapeError(f"polyval: a vector of coefficients is needed, got shape {coefficients.shape}")
     value = at * 0
     for k in fixed_range(coefficients.shape[0]):
         value = value * at + coefficients[k]

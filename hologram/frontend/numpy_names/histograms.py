@@ -17,6 +17,7 @@ from hologram.frontend.numpy_names.counting import counted, unknown
 from hologram.frontend.numpy_names.operands import beside, exact, floating, on_host
 from hologram.frontend.numpy_names.quantiles import percentile
 from hologram.frontend.tensor import Tensor
+from hologram.machine.arguments import number, pair, sequence
 from hologram.opset import creation, logic, movement, reduce, searching
 from hologram.opset.forms.types import accumulator
 
@@ -58,11 +59,11 @@ def histogramdd(
         columns = [_counted_in(x) for x in beside(*sample)]
     else:
         points = asarray(sample)
-        points = points.reshape(-1, 1) if points.ndim == 1 else points
+        points = points.reshape(-1, 1) if points.ndim < 2 else points
         columns = [_counted_in(points[:, k]) for k in fixed_range(points.shape[1])]
     d = len(columns)
     each = bins if isinstance(bins, (tuple, list)) else [bins] * d
-    ranges = [None] * d if range is None else range
+    ranges = [None] * d if range is None else sequence(range, "histogramdd: range")
     if len(each) != d or len(ranges) != d:
         raise ShapeError(f"histogramdd: {d} bins and ranges are needed, got {len(each)} and {len(ranges)}")
     edges = [_edges(x, b, r, x.dtype, None) for x, b, r in zip(columns, each, ranges, strict=True)]
@@ -136,7 +137,9 @@ def _edges(flat: Tensor, bins: Any, range: Any, given: DType, weights: Any) -> T
     if not isinstance(bins, str) and bins < 1:
         raise ValueError(f"histogram: at least one bin is needed, got {bins}")
     if range is not None:
-        low, high = (float(x) for x in range)
+        low, high = (
+            float(number(x, "histogram: an end of the range")) for x in pair(range, "histogram: range")
+        )
     elif flat.size:
         low, high = float(reduce.min_(flat)), float(reduce.max_(flat))
     else:

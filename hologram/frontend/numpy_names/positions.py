@@ -15,7 +15,8 @@ from hologram.frontend.default import executor_of
 from hologram.frontend.indexing import flat_nonzero
 from hologram.frontend.numpy_names.operands import beside
 from hologram.frontend.tensor import Tensor
-from hologram.machine.axes import broadcast, integers, normalize_axis
+from hologram.machine.arguments import sequence
+from hologram.machine.axes import broadcast, count, integers, normalize_axis, whole
 from hologram.opset import creation, indexing, logic, math, movement, sort
 
 
@@ -33,7 +34,7 @@ def fromfunction(
 
 def indices(dimensions: Sequence[int], dtype: Any = int, sparse: bool = False, *, device: Any = None) -> Any:
     """The coordinates of a grid: one tensor (n, ...) of all n axes, or, with `sparse`, a tuple that broadcasts."""
-    shape = integers(tuple(dimensions), "indices: a size")
+    shape = integers(sequence(dimensions, "indices: dimensions"), "indices: a size")
     kind = dtypes.dtype(dtype)
     made = [
         creation.arange(executor_of(device), n, dtype=kind.name).reshape(
@@ -53,14 +54,20 @@ def _triangle(mask: np.ndarray, device: Any) -> tuple[Tensor, ...]:
     return tuple(executor.tensor(places) for places in np.nonzero(mask))
 
 
+def _below(who: str, n: Any, m: Any, k: Any) -> np.ndarray:
+    """Which elements of an (n, m) matrix lie on or below diagonal k."""
+    rows = count(n, f"{who}: n")
+    return np.tri(rows, rows if m is None else count(m, f"{who}: m"), k=whole(k, f"{who}: k"), dtype=bool)
+
+
 def tril_indices(n: int, k: int = 0, m: int | None = None, *, device: Any = None) -> tuple[Tensor, ...]:
     """The rows and columns (i64) of an (n, m) matrix on and below its diagonal k."""
-    return _triangle(np.tri(n, m, k=k, dtype=bool), device)
+    return _triangle(_below("tril_indices", n, m, k), device)
 
 
 def triu_indices(n: int, k: int = 0, m: int | None = None, *, device: Any = None) -> tuple[Tensor, ...]:
     """The rows and columns (i64) of an (n, m) matrix on and above its diagonal k."""
-    return _triangle(~np.tri(n, m, k=k - 1, dtype=bool), device)
+    return _triangle(~_below("triu_indices", n, m, whole(k, "triu_indices: k") - 1), device)
 
 
 def diag_indices(n: int, ndim: int = 2, *, device: Any = None) -> tuple[Tensor, ...]:
@@ -83,7 +90,7 @@ def unravel_index(indices: Any, shape: Sequence[int]) -> tuple[Tensor, ...]:
     """Coordinates (i64) of positions that are counted flat, in row-major order."""
     left = asarray(indices).astype(dtypes.i64)
     places = []
-    for size in reversed(integers(tuple(shape), "unravel_index: a size")):
+    for size in reversed(integers(sequence(shape, "unravel_index: shape"), "unravel_index: a size")):
         places.append(left % size)
         left = left // size
     return tuple(reversed(places))
@@ -107,8 +114,14 @@ def ravel_multi_index(multi_index: Any, dims: Sequence[int], mode: Any = "raise"
     `mode`, of all axes or of each, says what coordinates out of range are: "wrap", "clip", or nothing ("raise"), and
     then they are not looked at.
     """
-    sizes = integers(tuple(dims), "ravel_multi_index: a size")
-    modes = (mode,) * len(sizes) if isinstance(mode, str) else tuple(mode)
+    sizes = integers(sequence(dims, "ravel_multi_index: dims"), "ravel_multi_index: a size")
+    modes = (mode,) * len(sizes) if isinstance(mode, str) else sequence(mode, "ravel_multi_index: mode")
+    multi_index = sequence(multi_index, "ravel_multi_index: multi_index")
+    if not len(sizes) == len(modes) == len(multi_index):
+        raise ShapeError(
+            f"ravel_multi_index: coordinates and a mode for each of {len(sizes)} axes are needed, got "
+            f"{len(multi_index)} and {len(modes)}"
+        )
     place: Any = 0
     for size, coordinate, each in zip(sizes, multi_index, modes, strict=True):
         at = asarray(coordinate).astype(dtypes.i64)
@@ -172,6 +185,7 @@ def extract(condition: Any, arr: Any) -> Tensor:
 
 def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Tensor:
     """From the first choice whose condition holds, else the default."""
+    condlist, choicelist = sequence(condlist, "select: condlist"), sequence(choicelist, "select: choicelist")
     if len(condlist) != len(choicelist) or not condlist:
         raise ValueError(
             f"select: as many choices as conditions are needed, got {len(choicelist)} and {len(condlist)}"
@@ -187,7 +201,9 @@ def choose(a: Any, choices: Any, mode: str = "raise") -> Tensor:
 
     With the mode "wrap" they go around; "clip" and "raise" are the same: nobody waits to look at them.
     """
-    at, *parts = beside(a, *choices)
+    at, *parts = beside(a, *sequence(choices, "choose: choices"))
+    if not parts:
+        raise ValueError("choose: at least one choice is needed")
     at = _within("choose", at, len(parts), mode)
     found = parts[-1]
     for k in reversed(fixed_range(len(parts) - 1)):
@@ -205,6 +221,7 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
     several = isinstance(condlist, (list, tuple)) or getattr(condlist, "ndim", 0) > made.ndim
     conditions = beside(made, *(condlist if several else [condlist]))[1:]
     count = len(conditions)
+    funclist = sequence(funclist, "piecewise: funclist")
     if len(funclist) not in (count, count + 1):
         raise ValueError(
             f"piecewise: a function for each of {count} conditions, or one more, is needed, got {len(funclist)}"
@@ -219,6 +236,8 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
 
 def put_along_axis(arr: Tensor, indices: Any, values: Any, axis: int | None) -> None:
     """Writes values into a tensor, at positions along an axis."""
+    if not isinstance(arr, Tensor):
+        raise TypeError(f"put_along_axis: a Tensor is needed to write into, got {type(arr).__name__}")
     places = beside(arr, indices)[1]
     k = 0 if axis is None else normalize_axis(axis, arr.ndim, "put_along_axis")
     flat = arr.reshape(arr.size) if axis is None else arr

@@ -11,6 +11,7 @@ from hologram.frontend.linear_algebra import products
 from hologram.frontend.numpy_names.operands import beside
 from hologram.frontend.numpy_names.shapes import ravel
 from hologram.frontend.tensor import Tensor
+from hologram.machine.arguments import number
 from hologram.machine.axes import broadcast
 from hologram.opset import arrange, contraction, logic, matmul
 from hologram.opset.complex_numbers import conjugated
@@ -76,6 +77,7 @@ def vecmat(x1: Any, x2: Any) -> Tensor:
 def isclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:
     """Whether |a - b| <= atol + rtol |b|; infinities are close to themselves."""
     x, y = beside(a, b)
+    rtol, atol = number(rtol, "isclose: rtol"), number(atol, "isclose: atol")
     if not (x.dtype.is_inexact or y.dtype.is_inexact):
         x, y = x.astype("f32"), y.astype("f32")
     finite = logic.isfinite(y) if y.dtype.is_inexact else logic.equal(y, y)

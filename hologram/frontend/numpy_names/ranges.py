@@ -15,6 +15,7 @@ from hologram.frontend.array_api.type_functions import result_type
 from hologram.frontend.default import executor_of
 from hologram.frontend.numpy_names.operands import beside, inexact
 from hologram.frontend.tensor import Tensor
+from hologram.machine.arguments import number
 from hologram.machine.axes import whole
 from hologram.opset import arrange, creation, movement, power, rounding
 from hologram.opset import math as arithmetic
@@ -87,6 +88,7 @@ def _between_tensors(
     return arrange.moveaxis(made, source=0, destination=axis), step
 
 
+_linspace.__qualname__ = "linspace"  # what Python calls it where arguments do not fit
 linspace.__signature__ = inspect.signature(_linspace)  # type: ignore[attr-defined]
 
 
@@ -98,7 +100,8 @@ def logspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: 
         made = np.logspace(start, stop, num, endpoint, base, dtype=kind.numpy)
         return executor_of(device).tensor(made)
     powers = linspace(start, stop, num, endpoint, dtype=kind, axis=axis, device=device)
-    return power.pow_(powers * 0 + base, powers)
+    of = base if isinstance(base, (Tensor, np.ndarray, complex)) else number(base, "logspace: base")
+    return power.pow_(powers * 0 + of, powers)
 
 
 def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0, *,

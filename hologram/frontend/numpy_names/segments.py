@@ -14,6 +14,7 @@ from hologram.foundation.errors import ShapeError
 from hologram.frontend.array_api.creation import asarray
 from hologram.frontend.numpy_names.operands import beside
 from hologram.frontend.tensor import Tensor
+from hologram.machine.arguments import sequence
 from hologram.machine.axes import integers, whole
 from hologram.opset import creation, indexing, logic, reduce, scattering
 from hologram.opset import math as arithmetic
@@ -108,7 +109,8 @@ def _scatter_mean(kept: Tensor, at: Tensor, given: Tensor, dim: int, include_sel
 
 def _begins(who: str, x: Tensor, starts: Any, sizes: Sequence[int]) -> list[Tensor]:
     """Where a slice begins along each axis, moved so that it lies inside."""
-    parts = [starts[k] for k in range(len(sizes))] if isinstance(starts, Tensor) else list(starts)
+    several = isinstance(starts, Tensor)
+    parts = [starts[k] for k in range(len(sizes))] if several else sequence(starts, f"{who}: starts")
     if (
         len(parts) != x.ndim
         or len(sizes) != x.ndim

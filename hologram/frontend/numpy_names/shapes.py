@@ -16,7 +16,8 @@ from hologram.frontend.array_api.creation import asarray
 from hologram.frontend.linear_algebra import products
 from hologram.frontend.numpy_names.operands import beside
 from hologram.frontend.tensor import Tensor
-from hologram.machine.axes import integers, normalize_axis, whole
+from hologram.machine.arguments import pair, sequence
+from hologram.machine.axes import count, integers, normalize_axis, whole
 from hologram.opset import arrange, creation, logic, movement, padding
 
 
@@ -27,7 +28,7 @@ def array(
 
     Axes of size 1 are put in front where it has fewer than `ndmin`.
     """
-    made = asarray(object, dtype=dtype, device=device, copy=copy)
+    made, ndmin = asarray(object, dtype=dtype, device=device, copy=copy), whole(ndmin, "array: ndmin")
     return made.reshape((1,) * (ndmin - made.ndim) + made.shape) if made.ndim < ndmin else made
 
 
@@ -108,7 +109,7 @@ def atleast_3d(*arys: Any) -> Any:
 
 def hstack(tup: Sequence[Any]) -> Tensor:
     """Joined along the second axis, vectors along their only one."""
-    flat = [x if x.ndim else x.reshape(1) for x in beside(*tup)]
+    flat = [x if x.ndim else x.reshape(1) for x in beside(*sequence(tup, "hstack: arrays"))]
     if not flat:
         raise ValueError("hstack: at least one array is needed")
     return movement.concat(flat, axis=0 if flat[0].ndim == 1 else 1)
@@ -116,17 +117,18 @@ def hstack(tup: Sequence[Any]) -> Tensor:
 
 def vstack(tup: Sequence[Any]) -> Tensor:
     """Joined along the first axis; vectors are rows."""
-    return movement.concat([atleast_2d(x) for x in beside(*tup)], axis=0)
+    return movement.concat([atleast_2d(x) for x in beside(*sequence(tup, "vstack: arrays"))], axis=0)
 
 
 def dstack(tup: Sequence[Any]) -> Tensor:
     """Joined along the third axis."""
-    return movement.concat([atleast_3d(x) for x in beside(*tup)], axis=2)
+    return movement.concat([atleast_3d(x) for x in beside(*sequence(tup, "dstack: arrays"))], axis=2)
 
 
 def column_stack(tup: Sequence[Any]) -> Tensor:
     """Joined along the second axis; vectors are columns."""
-    return movement.concat([x if x.ndim > 1 else x.reshape(-1, 1) for x in beside(*tup)], axis=1)
+    columns = beside(*sequence(tup, "column_stack: arrays"))
+    return movement.concat([x if x.ndim > 1 else x.reshape(-1, 1) for x in columns], axis=1)
 
 
 def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Tensor]:
@@ -184,7 +186,7 @@ def flipud(m: Any) -> Tensor:
 def rot90(m: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
     """Turned by k right angles, from the first of two axes to the second."""
     x = asarray(m)
-    first, second = (normalize_axis(a, x.ndim, "rot90") for a in axes)
+    first, second = (normalize_axis(a, x.ndim, "rot90") for a in pair(axes, "rot90: axes"))
     if first == second:
         raise ShapeError(f"rot90: two axes are needed, got {tuple(axes)}")
     k = whole(k, "rot90: k") % 4
@@ -197,7 +199,8 @@ def rot90(m: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
 
 def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = dtypes.f32, *, device: Any = None) -> Tensor:
     """Ones on and below diagonal k, zeros above."""
-    ones = arrange.tril(asarray(np.ones((N, N if M is None else M), np.float32), device=device), k=k)
+    shape = count(N, "tri: N"), count(N if M is None else M, "tri: M")
+    ones = arrange.tril(asarray(np.ones(shape, np.float32), device=device), k=k)
     return ones.astype(dtype, copy=False)
 
 

@@ -14,6 +14,7 @@ from hologram.frontend.array_api.creation import asarray
 from hologram.frontend.default import executor_of
 from hologram.frontend.numpy_names.operands import beside, floating, inexact
 from hologram.frontend.tensor import Tensor
+from hologram.machine.arguments import number
 from hologram.machine.axes import normalize_axes, normalize_axis, whole
 from hologram.opset import creation, logic, matmul, movement, padding, reduce
 from hologram.opset import math as arithmetic
@@ -155,7 +156,7 @@ def trapezoid(y: Any, x: Any = None, dx: float = 1.0, axis: int = -1) -> Tensor:
     k = normalize_axis(axis, f.ndim, "trapezoid")
     n = f.shape[k]
     if x is None:
-        steps: Any = float(dx)
+        steps: Any = float(number(dx, "trapezoid: dx"))
     else:
         at = floating(beside(f, x)[1], "trapezoid").astype(f.dtype.part, copy=False)
         if at.ndim == 1:

@@ -41,11 +41,14 @@ ENDING = ".holo"
 class Arguments:
     """The arguments of one call, as they would be given: `hg.Arguments(x, mask=mask)`."""
 
-    __slots__ = ("args", "kwargs")
+    __slots__ = ("__weakref__", "args", "kwargs")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self.args = args
         self.kwargs = kwargs
+
+    def __getstate__(self) -> tuple[None, dict[str, Any]]:
+        return None, {"args": self.args, "kwargs": self.kwargs}
 
     def __repr__(self) -> str:
         given = [*map(repr, self.args), *(f"{name}={x!r}" for name, x in self.kwargs.items())]

@@ -112,9 +112,8 @@ class _Real(Operation):
 
     def _checked(self, inputs: Inputs, complex_: bool) -> tuple[Layout, Layout, Layout]:
         x, table, half = inputs
-        assert isinstance(x, Layout)
-        assert isinstance(table, Layout)
-        assert isinstance(half, Layout)
+        if not (isinstance(x, Layout) and isinstance(table, Layout) and isinstance(half, Layout)):
+            raise TypeError(f"{self.name}: operands must be Tensors, got {x}, {table} and {half}")
         if (
             x.dtype.is_complex is not complex_
             or x.dtype.complex is not table.dtype

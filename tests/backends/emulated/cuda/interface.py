@@ -8,13 +8,13 @@ driver: then the CUDA backend as it is runs above it, all of it but NVRTC.
 from __future__ import annotations
 
 import ctypes
-import importlib
 from ctypes import c_char_p, c_float, c_int, c_size_t, c_ubyte, c_uint, c_ulonglong, c_ushort, c_void_p
 from dataclasses import dataclass
 from typing import Any
 
 from cuda.bindings import driver as real  # pyright: ignore[reportAttributeAccessIssue]
 
+from hologram.backends.cuda import compiler
 from tests.backends.emulated.cuda.driver import Driver
 from tests.backends.emulated.cuda.kernels import Clang
 from tests.backends.emulated.cuda.memory import Misuse
@@ -237,8 +237,7 @@ INTERFACE = Interface(Driver())
 def pytest_configure() -> None:
     """As a plugin: the machine's driver is emulated, and NVRTC is clang."""
     INTERFACE.install()
-    probing = importlib.import_module("hologram.backends.cuda.probing")  # the package has a lazy one
-    probing.NVRTC = Clang  # type: ignore[attr-defined]
+    compiler.NVRTC = Clang  # type: ignore[assignment]
 
 
 def pytest_runtest_teardown() -> None:
