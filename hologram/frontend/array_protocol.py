@@ -61,10 +61,6 @@ class ArrayProtocol:
         """Every element becomes a number."""
         self[...] = value
 
-    def swapaxes(self: Any, axis1: int, axis2: int) -> Any:
-        """Two axes exchanged, a view."""
-        return self.transpose(axis1, axis2)
-
     def conjugate(self: Any) -> Any:
         """Complex conjugates; of real numbers a copy."""
         return self.conj()

@@ -23,6 +23,7 @@ from hologram.opset.factors import of_running_product
 from hologram.opset.forms import types
 from hologram.opset.forms.composite import Composite, composite
 from hologram.opset.forms.operation import Attributes, Input, Inputs, Layouts, Operation, Sample, declared
+from hologram.opset.forms.places import Arguments, theirs
 from hologram.opset.forms.samples import array, cases
 from hologram.opset.forms.steps import Place, Steps
 from hologram.opset.reduce import prod, sum_
@@ -147,8 +148,8 @@ def _cumprod_gradient(cotangent, result, x, axis):
         return cotangent
     if x.executor.differentiated or x.dtype.is_complex:
         x = conjugated(x)
-        rows = x.astype(result.dtype, copy=False).transpose(axis, -1)
-        return of_running_product(cotangent.transpose(axis, -1), rows).transpose(axis, -1)
+        rows = x.astype(result.dtype, copy=False).swapaxes(axis, -1)
+        return of_running_product(cotangent.swapaxes(axis, -1), rows).swapaxes(axis, -1)
     zero = logic.equal(x, 0)
     zeros = cumsum(zero, axis=axis)
     first = logic.logical_and(zero, logic.equal(zeros, 1))
@@ -211,13 +212,14 @@ def _diff_reference(x, prepend=None, append=None, axis=-1, n=1):
 class Diff(Composite):
     """Called as NumPy's too: `hg.diff(x, 2)` is of the second order."""
 
-    def bind(
-        self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        if len(args) > 1 and isinstance(args[1], int):
-            given = dict(zip(("n", "axis"), args[1:], strict=False))
-            args, kwargs = args[:1], {**kwargs, **given}
-        return super().bind(args, kwargs)
+    def by_name(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Arguments:
+        if len(args) > 1 and isinstance(args[1], (int, np.integer)):
+            order = tuple(theirs("diff") or ())[1:]
+            args, kwargs = args[:1], {**dict(zip(order, args[1:], strict=False)), **kwargs}
+        return super().by_name(args, kwargs)
+
+    def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Arguments:
+        return super().bind(*self.by_name(args, kwargs))
 
 
 @composite(

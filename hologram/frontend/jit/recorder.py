@@ -240,6 +240,8 @@ class Recorder(Launching):
             if isinstance(operand, Traced) and operand.buffer.trace is not self:
                 raise TraceError(f"{self.who}: a tensor of another trace is used ({operation.name}, {name})")
             given.append(operand)
+        if not operation.takes_numbers:
+            return tensors.with_tensors(self.executor, given)
         return self._told(operation, given) if any(isinstance(o, TracedNumber) for o in given) else given
 
     def _told(self, operation: Operation, operands: list[Any]) -> list[Any]:

@@ -62,6 +62,11 @@ def cbrt(x: Any) -> Tensor:
     return functions.copysign(logic.where(plain, root, size), wide).astype(made.dtype, copy=False)
 
 
+def rint(x: Any, out: Any = None, *, where: Any = True) -> Tensor:
+    """The nearest whole number; of two that are equally near the even one."""
+    return arithmetic_parts.round_(asarray(x), out=out, where=where)
+
+
 def sinc(x: Any) -> Tensor:
     """sin(pi x) / (pi x), and 1 at 0."""
     made = inexact(x)

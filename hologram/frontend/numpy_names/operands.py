@@ -11,6 +11,7 @@ from hologram.foundation.errors import TraceError, UnsupportedDType
 from hologram.frontend.array_api.creation import asarray
 from hologram.frontend.tensor import Tensor
 from hologram.machine.axes import normalize_axis
+from hologram.opset.forms.further import into
 from hologram.runtime.dispatch import deferred
 
 
@@ -31,6 +32,11 @@ def _weak(x: Any, dtype: DType) -> DType | None:
         return None
     fits = dtype.is_float if isinstance(x, float) else isinstance(x, int) and dtype.kind != "bool"
     return dtype if fits else None
+
+
+def written(result: Tensor, out: Any, who: str) -> Any:
+    """The result, in `out` if there is one."""
+    return result if out is None else into(result, out, who)
 
 
 def floating(x: Any, who: str) -> Tensor:

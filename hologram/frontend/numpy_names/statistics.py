@@ -9,7 +9,7 @@ import numpy as np
 from hologram.foundation.errors import ShapeError
 from hologram.frontend.array_api.creation import asarray
 from hologram.frontend.linear_algebra.products import diagonal
-from hologram.frontend.numpy_names.operands import beside, floating, inexact
+from hologram.frontend.numpy_names.operands import beside, floating, inexact, written
 from hologram.frontend.tensor import Tensor
 from hologram.machine.axes import normalize_axis
 from hologram.opset import complex_numbers, matmul, movement, reduce
@@ -40,10 +40,11 @@ def average(
     return (found, total) if returned else found
 
 
-def ptp(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
+def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False) -> Tensor:
     """The distance from the smallest element to the largest, along axes."""
     x = asarray(a)
-    return reduce.max_(x, axis=axis, keepdims=keepdims) - reduce.min_(x, axis=axis, keepdims=keepdims)
+    found = reduce.max_(x, axis=axis, keepdims=keepdims) - reduce.min_(x, axis=axis, keepdims=keepdims)
+    return written(found, out, "ptp")
 
 
 def cov(
