@@ -21,7 +21,8 @@ _DLPACK = {"int": 0, "uint": 1, "float": 2, "bfloat16": 4, "complex": 5, "bool":
 class DType:
     """An element type. There is one object of each. All that differs from dtype to dtype is asked of it.
 
-    The fields say what it is; the rest follows from them.
+    The fields say what it is; the rest follows from them. It equals whatever names it: `x.dtype == np.float32`, as
+    NumPy's dtypes do. Like theirs, its hash is not that of its names.
     """
 
     name: str
@@ -172,6 +173,20 @@ class DType:
     def smallest(self) -> float:
         """The smallest number above 0, denormal."""
         return math.ldexp(1.0, self.least_exponent - self.mantissa)
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is DType:
+            return self is other
+        if (
+            not isinstance(other, (str, type, np.dtype)) and type(other).__name__ != "dtype"
+        ):  # torch.dtype and its like
+            return NotImplemented
+        try:
+            return dtype(other) is self
+        except UnsupportedDType:
+            return False
+
+    __hash__ = object.__hash__  # there is one object of each
 
     def __repr__(self) -> str:
         return self.name

@@ -132,7 +132,7 @@ class Tensor(View, ArrayProtocol, Operators, Parts, Methods):
     def astype(self, dtype: Any, *, copy: bool = True) -> Tensor:
         """Converted element by element; the tensor itself if it has the dtype and `copy` is false."""
         wanted = castable(self.dtype, dtype)
-        if wanted == self.dtype and not copy:
+        if wanted is self.dtype and not copy:
             return self
         dtype = self.executor.supported(wanted)
         return self.__apply__(opset.OPERATIONS["cast"], (self,), {"dtype": dtype.name})

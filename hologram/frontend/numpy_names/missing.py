@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from hologram.foundation.errors import ShapeError
 from hologram.frontend.array_api.creation import asarray
 from hologram.frontend.numpy_names.operands import written
 from hologram.frontend.tensor import Tensor
 from hologram.opset import complex_numbers, logic, reduce, scan
+from hologram.opset.forms.further import into
 from hologram.runtime.dispatch import deferred
 
 
@@ -142,12 +145,14 @@ def nan_to_num(
 ) -> Tensor:
     """Numbers in the place of NaN and infinities: of the latter, by default, the dtype's largest and its negative.
 
-    The result is always new: `copy` is there for NumPy's order of arguments.
+    The result is new, or with `copy` false x itself, in place; anything but a tensor or an array is copied.
     """
     made = asarray(x)
+    if not copy and isinstance(x, (Tensor, np.ndarray)):
+        return into(nan_to_num(made, True, nan, posinf, neginf), x, "nan_to_num")
     if made.dtype.is_complex:  # part by part
         parts = complex_numbers.view_as_real(made)
-        return complex_numbers.view_as_complex(nan_to_num(parts, copy, nan, posinf, neginf))
+        return complex_numbers.view_as_complex(nan_to_num(parts, True, nan, posinf, neginf))
     if not made.dtype.is_float:
         return made.clone()
     high = made.dtype.largest if posinf is None else posinf

@@ -58,6 +58,12 @@ def exact(x: Tensor) -> DType:
     return f64 if f64 in x.executor.limits.dtypes else f32
 
 
+def widened(x: Tensor) -> Tensor:
+    """Floats or complex numbers as the widest of its device, in which NumPy computes them whatever they are."""
+    wide = exact(x)
+    return x.astype(wide.complex if x.dtype.is_complex else wide, copy=False)
+
+
 def rows(x: Tensor, axis: Any, who: str) -> tuple[Tensor, tuple[int, ...]]:
     """x with the axes that are folded as one, the last; and the shape of the result where they are kept."""
     if axis is None:

@@ -9,7 +9,7 @@ import numpy as np
 from hologram.foundation.errors import ShapeError
 from hologram.frontend.array_api.creation import asarray
 from hologram.frontend.linear_algebra.products import diagonal
-from hologram.frontend.numpy_names.operands import beside, floating, inexact, written
+from hologram.frontend.numpy_names.operands import beside, floating, inexact, widened, written
 from hologram.frontend.tensor import Tensor
 from hologram.machine.axes import normalize_axis
 from hologram.opset import complex_numbers, matmul, movement, reduce
@@ -27,7 +27,8 @@ def average(
     if weights is None:
         made = asarray(a)
         found = reduce.mean(made, axis=axis, keepdims=keepdims)
-        return (found, found * 0 + made.size // max(found.size, 1)) if returned else found
+        count = made.size // max(found.size, 1)
+        return (found, made.executor.full(found.shape, count, found.dtype)) if returned else found
     x, w = beside(a, weights)
     if w.shape != x.shape:
         along = isinstance(axis, (int, np.integer)) and -x.ndim <= axis < x.ndim
@@ -37,7 +38,7 @@ def average(
         w = w.reshape(*(-1 if k == axis else 1 for k in range(x.ndim)))
     total = reduce.sum_(w.expand(x.shape), axis=axis, keepdims=keepdims)
     found = reduce.sum_(x * w, axis=axis, keepdims=keepdims) / total
-    return (found, total) if returned else found
+    return (found, total.astype(found.dtype, copy=False).expand(found.shape)) if returned else found
 
 
 def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False) -> Tensor:
@@ -53,10 +54,11 @@ def cov(
 ) -> Tensor:  # fmt: skip
     """The covariance matrix of variables, a row each (a column each unless `rowvar`).
 
-    Sums are divided by N - ddof, which is 1 by default and 0 for `bias`. `fweights` says how often each observation
+    It is f64 or c128 where the device has them, unless `dtype` says otherwise. Sums are divided by N - ddof, which is 1
+    by default and 0 for `bias`. `fweights` says how often each observation
     counts, `aweights` how much.
     """
-    m = m if dtype is None else asarray(m).astype(dtype)
+    m = widened(inexact(m)) if dtype is None else asarray(m).astype(dtype)
     x = _variables(m, rowvar)
     if y is not None:
         other = _variables(beside(x, y)[1], rowvar)
