@@ -304,7 +304,12 @@ def constant(engine: Engine, array: Any, dtype: Any = None) -> Tensor:
     """A tensor with the elements of an array, or of anything NumPy makes one from."""
     if isinstance(array, Tensor):
         array = array.to_numpy()
-    return engine.dispatch(make_constant, "tensor", engine, host_values(array, dtype))
+    values = host_values(array, dtype)
+    if _tracers and isinstance(
+        array, np.ndarray
+    ):  # which may hold something else when what is traced is called
+        return engine.dispatch(make_constant, "tensor", engine, values, (array, dtype))
+    return engine.dispatch(make_constant, "tensor", engine, values)
 
 
 def source(engine: Engine, value: Any, dtype: DType) -> Any:
@@ -317,7 +322,7 @@ def source(engine: Engine, value: Any, dtype: DType) -> Any:
     return constant(engine, value, dtype)
 
 
-def make_constant(engine: Engine, values: np.ndarray) -> Tensor:
+def make_constant(engine: Engine, values: np.ndarray, source: Any = None) -> Tensor:
     tensor = make_empty(engine, values.shape, engine.supported(values.dtype))
     tensor.buffer.from_numpy(values)
     return tensor
