@@ -234,6 +234,8 @@ class Diff(Composite):
 def diff(x, prepend=None, append=None, *, axis=-1, n=1):
     """Each element less the one before it along an axis, `n` times over, once what to prepend and append is joined."""
     k = normalize_axis(axis, x.ndim, "diff")
+    if count(n, "diff: n") == 0:  # as NumPy, whatever is to be joined
+        return x
     if prepend is not None or append is not None:
         edge = tuple(1 if a == k else size for a, size in enumerate(x.shape))
         joined = [t if t is None or t.ndim else t.expand(edge) for t in (prepend, x, append)]

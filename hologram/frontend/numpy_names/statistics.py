@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from hologram.foundation.errors import ShapeError
+from hologram.foundation import dtypes
+from hologram.foundation.errors import ShapeError, UnsupportedDType
 from hologram.frontend.array_api.creation import asarray
 from hologram.frontend.linear_algebra.products import diagonal
 from hologram.frontend.numpy_names.operands import beside, floating, inexact, widened, written
@@ -58,6 +59,8 @@ def cov(
     by default and 0 for `bias`. `fweights` says how often each observation
     counts, `aweights` how much.
     """
+    if dtype is not None and not dtypes.dtype(dtype).is_inexact:
+        raise UnsupportedDType(f"cov: dtype must be one of floats, got {dtypes.dtype(dtype)}")
     m = widened(inexact(m)) if dtype is None else asarray(m).astype(dtype)
     x = _variables(m, rowvar)
     if y is not None:

@@ -199,3 +199,25 @@ def test_dtypes_equal_what_names_them() -> None:
     for other in (np.float64, "float64", "nothing", None, 3, object, float, [np.float32], x.tolist()):
         assert x.dtype != other
     assert (hg.bool, hg.i64, hg.f64) == (bool, int, float)
+
+
+@pytest.mark.parametrize("kind", [np.bool_, np.int32, np.uint8, np.float32])
+def test_initial_numbers_have_the_results_dtype(executor: hg.Executor, kind: Any) -> None:
+    a = np.array([1, 0, 1], kind)
+    for name in ("sum", "prod", "max", "min"):
+        for initial in (3, 2.5, True):
+            got = getattr(hg, name)(executor.tensor(a), initial=initial)
+            wanted = getattr(np, name)(a, initial=initial)
+            assert (got.item(), got.dtype) == (wanted, wanted.dtype), (name, initial)
+
+
+@pytest.mark.parametrize("name", ["mean", "var", "std", "nanmean", "nanvar", "nanstd", "cov", "corrcoef"])
+def test_dtypes_of_whole_numbers_are_refused_where_floats_come_out(executor: hg.Executor, name: str) -> None:
+    x = executor.tensor(np.array([1.5, 2.5], np.float32))
+    with pytest.raises(hg.UnsupportedDType, match="dtype must be one of floats"):
+        getattr(hg, name)(x, dtype=np.int64)
+
+
+def test_no_differences_join_nothing(executor: hg.Executor) -> None:
+    a = np.array([1.0, 4.0], np.float32)
+    _equal(hg.diff(executor.tensor(a), 0, prepend=1.0), np.diff(a, 0, prepend=1.0))
