@@ -22,7 +22,17 @@ from hologram.opset.complex_running import running_plan
 from hologram.opset.factors import of_running_product
 from hologram.opset.forms import types
 from hologram.opset.forms.composite import Composite, composite
-from hologram.opset.forms.operation import Attributes, Input, Inputs, Layouts, Operation, Sample, declared
+from hologram.opset.forms.default import Default
+from hologram.opset.forms.operation import (
+    ARRAYS,
+    Attributes,
+    Input,
+    Inputs,
+    Layouts,
+    Operation,
+    Sample,
+    declared,
+)
 from hologram.opset.forms.places import Arguments, theirs
 from hologram.opset.forms.samples import array, cases
 from hologram.opset.forms.steps import Place, Steps
@@ -40,9 +50,12 @@ class Running(Operation):
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         operands, attributes = super().bind(args, kwargs)
-        if attributes["axis"] is None and hasattr(operands[0], "reshape"):
-            return (operands[0].reshape(-1),), {**attributes, "axis": 0}
-        return operands, attributes
+        if attributes["axis"] is not None:
+            return operands, attributes
+        (x,) = operands
+        x = Default.executor(None).tensor(x) if isinstance(x, ARRAYS) else x
+        flat = x.reshape(-1) if getattr(x, "ndim", 1) > 1 and hasattr(x, "reshape") else x
+        return (flat,), {**attributes, "axis": -1}  # a buffer, and what has one axis at most, as it is
 
     def _typed(self, x: Input | None, attributes: Attributes) -> tuple[Layout, DType]:
         if not isinstance(x, Layout):
@@ -118,8 +131,11 @@ def _from_the_end(cotangent, axis):
 
 @declared(Running, reference=_cumsum_reference, samples=_cumsum_samples, dtypes=COMPUTED + COMPLEX, ulp=4,
           absolute=1024.0, aten=("cumsum",), gradient={"x": _from_the_end})  # fmt: skip
-def cumsum(x, *, axis=-1, dtype=None):
-    """Running sums along an axis (None: flat); of integers and bools in 64 bits unless `dtype` says otherwise."""
+def cumsum(x, *, axis=None, dtype=None):
+    """Running sums along an axis, or of the flat tensor if none is named.
+
+    Those of integers and bools are of 64 bits unless `dtype` says otherwise.
+    """
 
 
 def _cumprod_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
@@ -161,8 +177,11 @@ def _cumprod_gradient(cotangent, result, x, axis):
 
 @declared(Running, reference=_cumprod_reference, samples=_cumprod_samples, dtypes=COMPUTED + COMPLEX, ulp=4,
           absolute=1024.0, aten=("cumprod",), products=True, gradient={"x": _cumprod_gradient})  # fmt: skip
-def cumprod(x, *, axis=-1, dtype=None):
-    """Running products along an axis (None: flat); of integers and bools in 64 bits unless `dtype` says otherwise."""
+def cumprod(x, *, axis=None, dtype=None):
+    """Running products along an axis, or of the flat tensor if none is named.
+
+    Those of integers and bools are of 64 bits unless `dtype` says otherwise.
+    """
 
 
 _RUNS = cases(((9,), {}), ((9,), {"axis": 0, "include_initial": True}), ((3, 70), {"axis": -1}),
