@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -194,6 +195,13 @@ def test_dtypes_equal_what_names_them() -> None:
             assert dtype in (np.datetime64, name)
         assert [d for d in dtypes.ALL if d == dtype.numpy.type] == [dtype]
         assert {dtype: 1}[dtypes.dtype(dtype.name)] == 1
+        letter: Any = {"f8e4m3fn": "f", "f8e5m2": "f", "bf16": "f"}.get(dtype.name, dtype.numpy.kind)
+        assert (dtype.kind, str(dtype.kind)) == (letter, letter)
+        assert dtype.kind in letter + "x"
+        assert letter == dtype.kind
+        assert [k for k in ("float", "int", "uint", "bool", "complex") if k == dtype.kind] == [dtype.kind]
+        assert [k for k in "fiubc" if dtype.kind != k] == [k for k in "fiubc" if k != letter]
+        assert pickle.loads(pickle.dumps(dtype.kind)) == dtype.kind
     x = hg.zeros(3)
     assert x.dtype in (np.float32, np.float64)
     for other in (np.float64, "float64", "nothing", None, 3, object, float, [np.float32], x.tolist()):
