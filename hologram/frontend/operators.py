@@ -110,10 +110,10 @@ class Operators:
     __pow__, __rpow__, __ipow__ = _three("pow")
     __matmul__, __rmatmul__, __imatmul__ = _three("matmul")
 
-    def __divmod__(self: T, other: Any) -> tuple[T, T]:
+    def __divmod__(self: Any, other: Any) -> tuple[Any, Any]:
         return self // other, self % other
 
-    def __rdivmod__(self: T, other: Any) -> tuple[T, T]:
+    def __rdivmod__(self: Any, other: Any) -> tuple[Any, Any]:
         return other // self, other % self
 
     __and__, __rand__, __iand__ = _three("bitwise_and")

@@ -35,7 +35,7 @@ def broadcast_to(x, *, shape):
 
 
 @composite(dtypes=ALL, aten=("reshape", "view"), methods=False,
-           reference=lambda x, shape, order="C": np.reshape(x, shape, order=order),
+           reference=lambda x, **how: np.reshape(x, **how),
            samples=cases(((4, 6), {"shape": (3, -1)}), ((), {"shape": (1, 1)}), ((0, 3), {"shape": (3, 0)}),
                           ((4, 6), {"shape": (3, -1), "order": "F"})))  # fmt: skip
 def reshape(x, *, shape, order="C", copy=None):

@@ -85,12 +85,13 @@ class Composite(Operation):
             return tuple(self._tensor(known, f"{name}[{k}]", o) for k, o in enumerate(operand))
         if hasattr(operand, "__apply__") or (operand is None and name in self.optional):
             return operand
-        numbers = isinstance(operand, (*NUMBERS, *ARRAYS))
+        numbers: bool = isinstance(operand, (*NUMBERS, *ARRAYS))
         if not numbers or any(hasattr(o, "__apply__") for o in _each((operand,))):
             raise TypeError(f"{self.name}: {name} must be a Tensor or numbers, got {type(operand).__name__}")
         executor = Default.executor(None) if known is None else known.executor
-        single = isinstance(operand, NUMBERS) and not isinstance(operand, np.generic)
-        return filled(executor, operand) if single else executor.tensor(operand)
+        if isinstance(operand, ARRAYS):
+            return executor.tensor(operand)
+        return filled(executor, operand)
 
     def infer(self, inputs: Sequence[Any], attributes: Mapping[str, Any]) -> tuple[Layout, ...]:
         results = as_tuple(self.function(*map(_shaped, inputs), **attributes))

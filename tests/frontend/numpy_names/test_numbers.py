@@ -12,6 +12,7 @@ import hologram as hg
 from hologram.opset import OPERATIONS
 from hologram.opset.forms.operation import Operation
 
+HOLOGRAM: Any = hg
 POINTWISE = [o for o in OPERATIONS.values() if o.pointwise and not o.attributes and "complex" != o.name]
 
 
@@ -106,12 +107,12 @@ def test_operators_that_assign_take_lists(executor: hg.Executor) -> None:
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        (lambda x: hg.Tensor([1, 2]), r"hologram\.asarray"),
-        (lambda x: hg.Tensor(), r"hologram\.asarray"),
+        (lambda x: HOLOGRAM.Tensor([1, 2]), r"hologram\.asarray"),
+        (lambda x: HOLOGRAM.Tensor(), r"hologram\.asarray"),
         (lambda x: x + 300, r"^add, y: u8 cannot hold 300"),
         (lambda x: 300 * x, r"^multiply, x: u8 cannot hold 300"),
         (lambda x: hg.clip(x, -1, 5), r"^clip, min: u8 cannot hold -1"),
-        (lambda x: hg.std(x, correction="a"), r"^std, correction must be a number, got str"),
+        (lambda x: HOLOGRAM.std(x, correction="a"), r"^std, correction must be a number, got str"),
         (lambda x: hg.asarray({1: 2}), "numbers, arrays, or lists of them are needed, got a dict"),
         (lambda x: hg.asarray([[1, 2], [3, None]]), "got None in a list in a list"),
         (lambda x: hg.asarray("text"), "got a str"),

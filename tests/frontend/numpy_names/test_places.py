@@ -12,6 +12,7 @@ import pytest
 import hologram as hg
 from hologram.opset.forms.places import ALSO, theirs
 
+HOLOGRAM: Any = hg
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 # Called by the kind of what stands there: the side of a search, the order of differences.
 BY_KIND = {"diff", "searchsorted", "einsum"}
@@ -119,12 +120,15 @@ def test_what_is_written_by_place(executor: hg.Executor) -> None:
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        (lambda x: hg.sum(x, 1, True), "dtype must be one of"),
-        (lambda x: hg.max(x, 1, True), "out must be a tensor or an array"),
-        (lambda x: hg.sort(x, 0, None, "name"), "no argument 'order'.*by name it takes descending, stable"),
-        (lambda x: hg.broadcast_to(x, x.shape, True), "no argument 'subok'"),
+        (lambda x: HOLOGRAM.sum(x, 1, True), "dtype must be one of"),
+        (lambda x: HOLOGRAM.max(x, 1, True), "out must be a tensor or an array"),
         (
-            lambda x: hg.argmax(x, 1, None, True),
+            lambda x: HOLOGRAM.sort(x, 0, None, "name"),
+            "no argument 'order'.*by name it takes descending, stable",
+        ),
+        (lambda x: HOLOGRAM.broadcast_to(x, x.shape, True), "no argument 'subok'"),
+        (
+            lambda x: HOLOGRAM.argmax(x, 1, None, True),
             "at most 3 arguments by place, got 4; by name it takes keepdims",
         ),
         (lambda x: x[0].transpose(0, 1), "leave it as it is in NumPy and exchange them in PyTorch"),
