@@ -18,7 +18,9 @@ from hologram.frontend.tensor import _OWN
 from hologram.opset import OPERATIONS
 from hologram.opset.forms.composite import Composite
 from hologram.opset.forms.further import meant
-from hologram.opset.forms.operation import ALSO, Operation
+from hologram.opset.forms.operation import Operation
+from hologram.opset.forms.places import ALSO
+from hologram.opset.forms.public import known
 
 FOLDER = Path(hg.__file__).parent / "frontend"
 HEAD = """# Made from the declarations in `hologram/opset` by `python docs/signatures.py`, as a test tells.
@@ -38,9 +40,10 @@ BY_NAME = {
     "padding": "Ints | Sequence[Sequence[int]]",
     **dict.fromkeys(("axis", "dim"), "Axes"),
     "axes": "Any",
+    "shift": "Any",
     **dict.fromkeys(("dtype",), "AnyDType"),
     **dict.fromkeys(("dilation", "stride", "output_padding", "kernel_size", "shape"), "Ints"),
-    **dict.fromkeys(("repetitions", "shift", "source", "destination", "normalized_shape"), "Ints"),
+    **dict.fromkeys(("repetitions", "source", "destination", "normalized_shape"), "Ints"),
     **dict.fromkeys(("k", "m", "n", "n_rows", "num"), "int"),
     **dict.fromkeys(("low", "high", "value", "start", "stop"), "float"),
     **dict.fromkeys(("subscripts", "reduce"), "str"),
@@ -102,7 +105,8 @@ def _lines(operation: Operation, result: str) -> tuple[str, str]:
             *(p.removesuffix(" = ...") + " = ..." for p in attributes),
         ]
         return f"def {operation.name}({', '.join(given)}) -> {result}: ...", ""
-    if type(operation).bind is not Operation.bind and operation.attributes:  # it sorts its arguments itself
+    own = type(operation).bind is not Operation.bind or type(operation).by_name is not Operation.by_name
+    if own and operation.attributes:  # it sorts its arguments itself
         given = "*given: Any, **attributes: Any"
         method = f"    def {operation.name}(self, {given}) -> {result}: ..." if operation.methods else ""
         return f"def {operation.name}({given}) -> {result}: ...", method
@@ -111,7 +115,10 @@ def _lines(operation: Operation, result: str) -> tuple[str, str]:
     if attributes and (len(operands) > 2 or (required and any(p.endswith(" = ...") for p in operands))):
         attributes = ["*", *attributes, *asked]
     else:
-        attributes = [*attributes, "*", *asked]
+        named = {p.partition(":")[0]: p for p in [*attributes, *asked]}
+        places = [ALSO.get(n, n) for n in known(operation.places, {*named, *operation.operands})]
+        by_place = [named.pop(n) for n in places if n in named]
+        attributes = [*by_place, *(["*"] if named else []), *named.values()]
     call = f"def {operation.name}({', '.join([*operands, *attributes])}) -> {result}: ..."
     method = f"    def {operation.name}({', '.join(['self', *operands[1:], *attributes])}) -> {result}: ..."
     return call, method if operation.methods else ""

@@ -68,7 +68,8 @@ from hologram.frontend.numpy_names.elementwise import (
     bitwise_count as bitwise_count, cbrt as cbrt, deg2rad as deg2rad, degrees as degrees, divmod as divmod,
     fabs as fabs, float_power as float_power, frexp as frexp, heaviside as heaviside, iscomplex as iscomplex,
     isneginf as isneginf, isposinf as isposinf, isreal as isreal, ldexp as ldexp, logaddexp2 as logaddexp2,
-    modf as modf, polyval as polyval, rad2deg as rad2deg, radians as radians, real_if_close as real_if_close, sinc as sinc,
+    modf as modf, polyval as polyval, rad2deg as rad2deg, radians as radians, real_if_close as real_if_close,
+    rint as rint, sinc as sinc,
     spacing as spacing, unwrap as unwrap,
 )
 from hologram.frontend.numpy_names.files import load as load, save as save, savez as savez

@@ -120,7 +120,7 @@ def test_codes_move_as_they_are(dtype: DType, executor: hg.Executor) -> None:
     x, codes = executor.tensor(CODES.view(dtype.numpy)), CODES.reshape(16, 16)
     for found, want in (
         (x[::-3], CODES[::-3]),
-        (x.reshape(16, 16).transpose(0, 1).contiguous(), codes.T),
+        (x.reshape(16, 16).swapaxes(0, 1).contiguous(), codes.T),
         (hg.concat([x[3:8], x[250:]]), np.append(CODES[3:8], CODES[250:])),
         (hg.gather(x, executor.tensor(np.array([255, 0, 127])), dim=0), CODES[[255, 0, 127]]),
         (hg.where(executor.tensor(CODES > 100), x, x[:1]), np.where(CODES > 100, CODES, 0)),

@@ -17,15 +17,42 @@ _DLPACK = {"int": 0, "uint": 1, "float": 2, "bfloat16": 4, "complex": 5, "bool":
 }  # fmt: skip
 
 
+class Kind(str):
+    """A kind of dtypes: its word here, "float", and NumPy's letter for it, "f", which it is as text; it equals both."""
+
+    __slots__ = ("word",)
+
+    def __new__(cls, word: str) -> Kind:
+        made = super().__new__(cls, _LETTERS.get(word, word))
+        made.word = word
+        return made
+
+    def __eq__(self, other: object) -> bool:
+        return self.word == other or str.__eq__(self, other) is True
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:  # of the word, by which tables here are kept
+        return hash(self.word)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Kind, (self.word,))
+
+
+_LETTERS = {"bool": "b", "uint": "u", "int": "i", "float": "f", "complex": "c"}
+
+
 @frozen(eq=False)
 class DType:
     """An element type. There is one object of each. All that differs from dtype to dtype is asked of it.
 
-    The fields say what it is; the rest follows from them.
+    The fields say what it is; the rest follows from them. It equals whatever names it: `x.dtype == np.float32`, as
+    NumPy's dtypes do. Like theirs, its hash is not that of its names.
     """
 
     name: str
-    kind: str  # "float", "int", "uint", "bool", "complex", or "index"
+    kind: str  # "float", "int", "uint", "bool", "complex", or "index"; made a Kind
     bits: int
     numpy_name: str
     mantissa: int = 0  # of floats: the bits of the fraction, as stored
@@ -33,6 +60,9 @@ class DType:
     finite: bool = (
         False  # a float without infinities: what is too large becomes the largest, and all ones is its NaN
     )
+
+    def __post_init__(self) -> None:
+        vars(self)["kind"] = Kind(self.kind)
 
     if TYPE_CHECKING:  # a conversion in kernels (hologram.kernels), which read it and do not call it
 
@@ -173,6 +203,20 @@ class DType:
         """The smallest number above 0, denormal."""
         return math.ldexp(1.0, self.least_exponent - self.mantissa)
 
+    def __eq__(self, other: object) -> bool:
+        if type(other) is DType:
+            return self is other
+        if (
+            not isinstance(other, (str, type, np.dtype)) and type(other).__name__ != "dtype"
+        ):  # torch.dtype and its like
+            return NotImplemented
+        try:
+            return dtype(other) is self
+        except UnsupportedDType:
+            return False
+
+    __hash__ = object.__hash__  # there is one object of each
+
     def __repr__(self) -> str:
         return self.name
 
@@ -294,7 +338,7 @@ def weak(d: DType, number: bool | int | float | complex) -> DType:
     if isinstance(number, bool):
         return d
     if isinstance(number, int):
-        return i64 if d.kind == "bool" else d
+        return i64 if d is bool_ else d
     if isinstance(number, complex):
         return d.complex
     return d if d.is_inexact else f32

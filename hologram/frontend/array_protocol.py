@@ -20,6 +20,11 @@ else:  # not needed to compute
 ARRAY_API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
 
 
+def _without_fields(who: str, order: Any) -> None:
+    if order is not None:
+        raise TypeError(f"{who}: elements have no fields to sort by, got order={order!r}")
+
+
 class ArrayProtocol:
     """The methods of Tensor by which NumPy's functions, and libraries of the array API, find hologram's."""
 
@@ -57,13 +62,30 @@ class ArrayProtocol:
         """The elements in row-major order along one axis: a view where that can be."""
         return self.reshape(self.size)
 
+    def sort(
+        self: Any, axis: int = -1, kind: Any = None, order: Any = None, *, descending: bool = False,
+        stable: bool | None = None,
+    ) -> None:  # fmt: skip
+        """Puts the elements in order along an axis, in place, as NumPy's method does; hg.sort gives a copy.
+
+        There is one `kind`, which is stable.
+        """
+        _without_fields("sort", order)
+        self[...] = self.__array_namespace__().sort(self, axis=axis, descending=descending)
+
+    def partition(self: Any, kth: Any, axis: int = -1, kind: Any = None, order: Any = None) -> None:
+        """Puts the elements in order along an axis, in place; see hg.partition."""
+        _without_fields("partition", order)
+        self[...] = self.__array_namespace__().partition(self, kth, axis)
+
+    def argpartition(self: Any, kth: Any, axis: int = -1, kind: Any = None, order: Any = None) -> Any:
+        """The positions (i64) that partition puts elements at."""
+        _without_fields("argpartition", order)
+        return self.__array_namespace__().argpartition(self, kth, axis)
+
     def fill(self: Any, value: bool | int | float) -> None:
         """Every element becomes a number."""
         self[...] = value
-
-    def swapaxes(self: Any, axis1: int, axis2: int) -> Any:
-        """Two axes exchanged, a view."""
-        return self.transpose(axis1, axis2)
 
     def conjugate(self: Any) -> Any:
         """Complex conjugates; of real numbers a copy."""

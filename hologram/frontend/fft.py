@@ -145,14 +145,14 @@ def ihfft(x: Any, /, n: int | None = None, axis: int = -1, norm: Norm = None) ->
     return complex_numbers.conj(rfft(x, n=n, axis=axis, norm=_swapped(norm)))
 
 
-def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
+def fftfreq(n: int, /, d: float = 1.0, *, dtype: Any = None, device: Any = None) -> Tensor:
     """The frequencies of fft's elements, in cycles per unit of the distance `d` of samples."""
     n = _length("fftfreq", n)
     k = creation.arange(executor_of(device), 0, n, dtype=i64)
     return _frequencies("fftfreq", arithmetic.subtract(k, (k >= (n + 1) // 2).astype(i64) * n), n, d, dtype)
 
 
-def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
+def rfftfreq(n: int, /, d: float = 1.0, *, dtype: Any = None, device: Any = None) -> Tensor:
     """The frequencies of rfft's elements."""
     n = _length("rfftfreq", n)
     return _frequencies(
@@ -160,12 +160,12 @@ def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None
     )
 
 
-def fftshift(x: Any, /, *, axes: Any = None) -> Tensor:
+def fftshift(x: Any, /, axes: Any = None) -> Tensor:
     """The elements turned so that frequency 0 stands in the middle."""
     return _shifted("fftshift", asarray(x), axes, lambda n: n // 2)
 
 
-def ifftshift(x: Any, /, *, axes: Any = None) -> Tensor:
+def ifftshift(x: Any, /, axes: Any = None) -> Tensor:
     """The inverse of fftshift."""
     return _shifted("ifftshift", asarray(x), axes, lambda n: -(n // 2))
 
@@ -308,7 +308,7 @@ def to_reals(x: Tensor, n: int, axis: int = -1, scale: float = 1.0) -> Tensor:
 
 def _last(x: Tensor, axis: int) -> Tensor:
     """The axis exchanged with the last one."""
-    return x if axis in (-1, x.ndim - 1) else x.transpose(axis, -1)
+    return x if axis in (-1, x.ndim - 1) else x.swapaxes(axis, -1)
 
 
 def _check_norm(who: str, norm: Any) -> None:

@@ -46,7 +46,7 @@ def _binary(name: str, swapped: bool = False) -> Binary[T]:
 
 def _operand(name: str, x: Any, other: Any) -> Any:
     """What stands beside a tensor, as an operand."""
-    if isinstance(other, np.ndarray):
+    if isinstance(other, (np.ndarray, list, tuple)):
         return x.executor.tensor(other)
     if isinstance(
         other, np.generic
@@ -109,6 +109,13 @@ class Operators:
     __mod__, __rmod__, __imod__ = _three("remainder")
     __pow__, __rpow__, __ipow__ = _three("pow")
     __matmul__, __rmatmul__, __imatmul__ = _three("matmul")
+
+    def __divmod__(self: Any, other: Any) -> tuple[Any, Any]:
+        return self // other, self % other
+
+    def __rdivmod__(self: Any, other: Any) -> tuple[Any, Any]:
+        return other // self, other % self
+
     __and__, __rand__, __iand__ = _three("bitwise_and")
     __or__, __ror__, __ior__ = _three("bitwise_or")
     __xor__, __rxor__, __ixor__ = _three("bitwise_xor")

@@ -22,7 +22,7 @@ from hologram.frontend.methods import Methods
 from hologram.frontend.operators import Operators
 from hologram.frontend.values import host_values
 from hologram.machine.layout import Layout, hashable, indexed
-from hologram.opset.forms.default import Default
+from hologram.opset.forms.default import Default, filled
 from hologram.runtime.dispatch import Dispatch
 from hologram.runtime.engine import Engine
 from hologram.runtime.interchange import dlpack
@@ -132,7 +132,7 @@ class Tensor(View, ArrayProtocol, Operators, Parts, Methods):
     def astype(self, dtype: Any, *, copy: bool = True) -> Tensor:
         """Converted element by element; the tensor itself if it has the dtype and `copy` is false."""
         wanted = castable(self.dtype, dtype)
-        if wanted == self.dtype and not copy:
+        if wanted is self.dtype and not copy:
             return self
         dtype = self.executor.supported(wanted)
         return self.__apply__(opset.OPERATIONS["cast"], (self,), {"dtype": dtype.name})
@@ -304,7 +304,12 @@ def constant(engine: Engine, array: Any, dtype: Any = None) -> Tensor:
     """A tensor with the elements of an array, or of anything NumPy makes one from."""
     if isinstance(array, Tensor):
         array = array.to_numpy()
-    return engine.dispatch(make_constant, "tensor", engine, host_values(array, dtype))
+    values = host_values(array, dtype)
+    if _tracers and isinstance(
+        array, np.ndarray
+    ):  # which may hold something else when what is traced is called
+        return engine.dispatch(make_constant, "tensor", engine, values, (array, dtype))
+    return engine.dispatch(make_constant, "tensor", engine, values)
 
 
 def source(engine: Engine, value: Any, dtype: DType) -> Any:
@@ -317,7 +322,7 @@ def source(engine: Engine, value: Any, dtype: DType) -> Any:
     return constant(engine, value, dtype)
 
 
-def make_constant(engine: Engine, values: np.ndarray) -> Tensor:
+def make_constant(engine: Engine, values: np.ndarray, source: Any = None) -> Tensor:
     tensor = make_empty(engine, values.shape, engine.supported(values.dtype))
     tensor.buffer.from_numpy(values)
     return tensor
@@ -359,7 +364,19 @@ def operands_of(engine: Engine, operation: Operation, operands: Sequence[Any]) -
             operand = constant(engine, operand)
         check_operand(operation, name, operand, View)
         checked.append(operand)
-    return checked
+    return checked if operation.takes_numbers else with_tensors(engine, checked)
+
+
+def with_tensors(engine: Engine, operands: Sequence[Any]) -> list[Any]:
+    """Operands with tensors without axes instead of numbers: floats of the dtype of what stands beside them."""
+    known = next((x.dtype for x in operands if isinstance(x, View)), dtypes.f32)
+
+    def made(x: Any) -> Any:
+        if isinstance(x, float):
+            return full(engine, (), x, dtypes.weak(known, x))
+        return filled(engine, x) if isinstance(x, int) else x
+
+    return list(map(made, operands))
 
 
 def check_operand(operation: Operation, name: str, operand: Any, kind: type) -> None:

@@ -16,6 +16,7 @@ else:
     arithmetic = lazy.module("hologram.atlas.arithmetic")
 
 _PYTHON = frozenset({bool, int, float, complex})
+_NO_NUMBERS = "OSUMmV"  # kinds of NumPy's dtypes
 _DOUBLE = (dtypes.f64, dtypes.c128, np.dtype(np.float64), np.dtype(np.complex128))
 
 
@@ -34,6 +35,10 @@ def host_values(array: Any, dtype: Any) -> np.ndarray:
         raise ShapeError(f"tensor: the elements form no array: {error}") from error
     own: Any = values.dtype
     if not (own.kind == "O" and values.size and all(isinstance(x, int) for x in values.flat)):
+        if own.kind in _NO_NUMBERS and not known:
+            raise UnsupportedDType(
+                f"tensor: numbers, arrays, or lists of them are needed, got {_kind(array)}"
+            )
         own = dtypes.dtype(own)  # refuses what is no number; integers of any size are some
     elif dtype is None:
         raise UnsupportedDType(f"tensor: no integer dtype holds all of {values.tolist()}: name a float dtype")
@@ -45,6 +50,17 @@ def host_values(array: Any, dtype: Any) -> np.ndarray:
         return held(array, wanted, "tensor")
     with np.errstate(all="ignore"):
         return values if own is wanted else arithmetic.convert(wanted, values)
+
+
+def _kind(given: Any) -> str:
+    """What is no number: the type, or that of the first such item in lists."""
+    if isinstance(given, (list, tuple)):
+        for item in given:
+            if np.asarray(item).dtype.kind in _NO_NUMBERS:
+                return f"{_kind(item)} in a {type(given).__name__}"
+    if given is None:
+        return "None"
+    return f"{'an' if type(given).__name__[0] in 'aeiou' else 'a'} {type(given).__name__}"
 
 
 def _doubles(listed: Any) -> bool:

@@ -81,13 +81,20 @@ class Strided:
         """Axes in another order."""
         return self._through(_permuted, *_one_by_one(axes))
 
-    def transpose(self, first: int = -2, second: int = -1) -> Self:
+    def transpose(self, *axes: int | Sequence[int] | None) -> Self:
+        """Axes in another order, by default the reverse, as in NumPy; or two of more exchanged, as in PyTorch.
+
+        `x.transpose(0, 1)` of a matrix, which leaves it as it is in NumPy and not in PyTorch, raises ShapeError.
+        """
+        return self._through(_transposed, *_one_by_one(axes))
+
+    def swapaxes(self, axis1: int, axis2: int) -> Self:
         """Two axes exchanged."""
-        return self._through(Layout.transpose, first, second)
+        return self._through(Layout.transpose, axis1, axis2)
 
     @property
     def T(self) -> Self:  # noqa: N802  (the array API's name)
-        """The transpose of a matrix."""
+        """The axes in reverse order: of a matrix its transpose."""
         return self._through(_transposed)
 
     @property
@@ -143,10 +150,19 @@ def _expanded(layout: Layout, *shape: int) -> Layout:
     return layout.expand(_ints(shape, "expand"))
 
 
-def _transposed(layout: Layout) -> Layout:
-    if layout.ndim != 2:
-        raise ShapeError(f"T: a tensor of 2 axes is needed, got {layout.shape}; use permute")
-    return layout.transpose(0, 1)
+def _transposed(layout: Layout, *axes: Any) -> Layout:
+    if axes in ((), (None,)):
+        return layout.permute(tuple(range(layout.ndim))[::-1])
+    if len(axes) == 2 and layout.ndim == 2:
+        first, second = (normalize_axis(k, 2, "transpose") for k in axes)
+        if (first, second) == (0, 1):
+            raise ShapeError(
+                "transpose: these axes of a matrix leave it as it is in NumPy and exchange them in PyTorch; write T, "
+                f"swapaxes{axes} or permute{axes}"
+            )
+    elif len(axes) == 2:
+        return layout.transpose(*axes)
+    return layout.permute(_ints(axes, "transpose"))
 
 
 def _narrowed(layout: Layout, axis: int, start: int, length: int) -> Layout:

@@ -14,11 +14,14 @@ from hologram.foundation.dtypes import ALL
 from hologram.foundation.errors import ShapeError
 from hologram.machine.axes import count, integers, normalize_axes, normalize_axis, whole
 from hologram.machine.layout import Layout
+from hologram.machine.strided import Strided
 from hologram.opset import movement
+from hologram.opset.creation import arange
 from hologram.opset.forms.composite import Composite, composite
 from hologram.opset.forms.map import indexed
 from hologram.opset.forms.samples import cases
 from hologram.opset.indexing import index_select
+from hologram.opset.math import remainder
 
 # Views.
 
@@ -31,17 +34,30 @@ def broadcast_to(x, *, shape):
     return x.expand(shape)
 
 
-@composite(dtypes=ALL, aten=("reshape", "view"), methods=False, reference=lambda x, shape: np.reshape(x, shape),
-           samples=cases(((4, 6), {"shape": (3, -1)}), ((), {"shape": (1, 1)}),
-                          ((0, 3), {"shape": (3, 0)})))  # fmt: skip
-def reshape(x, *, shape, copy=None):
+@composite(dtypes=ALL, aten=("reshape", "view"), methods=False,
+           reference=lambda x, **how: np.reshape(x, **how),
+           samples=cases(((4, 6), {"shape": (3, -1)}), ((), {"shape": (1, 1)}), ((0, 3), {"shape": (3, 0)}),
+                          ((4, 6), {"shape": (3, -1), "order": "F"})))  # fmt: skip
+def reshape(x, *, shape, order="C", copy=None):
     """The same elements in another shape, one of whose sizes may be -1; a copy only where strides cannot express it.
 
-    With `copy` always or never: ValueError where it would need one.
+    They are read and placed row by row ("C"), by columns ("F"), or ("A") by columns where they lie so. With `copy`
+    always or never: ValueError where it would need one.
     """
+    if order not in ("C", "F", "A"):
+        raise ValueError(f"reshape: order must be 'C', 'F' or 'A', got {order!r}")
+    if by_columns(x, order):
+        sizes = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+        return permute_dims(reshape(permute_dims(x), shape=sizes[::-1], copy=copy))
     if copy is False and x.layout.reshape(integers(shape, "reshape: a size")) is None:
         raise ValueError(f"reshape: {x.shape} to {shape} needs a copy")
     return movement.cast(x, dtype=x.dtype).reshape(shape) if copy else x.reshape(shape)
+
+
+def by_columns(x: Any, order: str) -> bool:
+    """Whether NumPy's `order` reads a tensor by columns: "F", or "A" of elements that lie so."""
+    lies = order in ("A", "K") and not x.layout.is_contiguous and x.T.layout.is_contiguous
+    return order == "F" or lies
 
 
 @composite(dtypes=ALL, aten=("unsqueeze",), methods=False, reference=lambda x, axis=0: np.expand_dims(x, axis),
@@ -118,10 +134,13 @@ def flip(x, *, axis=None):
 def roll(x, *, shift, axis=None):
     """Elements moved along axes (along the flat tensor, if none is named), from the end to the beginning.
 
-    Where there is one shift, or one axis, it goes with each of the others; the shifts of one axis add up.
+    Where there is one shift, or one axis, it goes with each of the others; the shifts of one axis add up. A shift may
+    be a tensor of one integer.
     """
     if axis is None:
         return roll(x.flatten(), shift=shift, axis=0).reshape(x.shape)
+    if isinstance(shift, Strided):  # a tensor, of which nobody waits for the element
+        return _rolled(x, shift, normalize_axis(axis, x.ndim, "roll"))
     axes = [normalize_axis(a, x.ndim, "roll") for a in (axis if isinstance(axis, (tuple, list)) else (axis,))]
     shifts = [whole(by, "roll: shift") for by in (shift if isinstance(shift, (tuple, list)) else (shift,))]
     count = max(len(axes), len(shifts)) if axes and shifts else 0
@@ -136,6 +155,15 @@ def roll(x, *, shift, axis=None):
         if cut:
             x = movement.concat([x.slice(k, cut), x.slice(k, None, cut)], axis=k)
     return x
+
+
+def _rolled(x: Any, shift: Any, axis: int) -> Any:
+    if shift.size != 1 or not shift.dtype.is_integer:
+        raise TypeError(
+            f"roll: shift must be integers or a tensor of one, got {shift.dtype} of shape {shift.shape}"
+        )
+    places = arange(x.executor, x.shape[axis]) - shift.reshape(1)
+    return index_select(x, remainder(places, max(x.shape[axis], 1)), axis=axis)
 
 
 class Repeats(Composite):

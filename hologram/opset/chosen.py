@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from hologram.foundation.errors import ShapeError
+import numpy as np
+
+from hologram.foundation import dtypes
+from hologram.foundation.dtypes import DType
+from hologram.foundation.errors import ShapeError, UnsupportedDType
 from hologram.opset import logic
 from hologram.opset.complex_numbers import imag, real
 from hologram.opset.forms.accumulator import accumulated
@@ -22,6 +26,11 @@ def _mask(where: Any, x: Any) -> Any:
     return logic.logical_and(made, True) if made.dtype.kind != "bool" else made
 
 
+def _of_dtype(number: Any, dtype: DType) -> Any:
+    """A number as NumPy takes it beside results of a dtype: whole where they are, true or not where they are bools."""
+    return dtype.python(number) if isinstance(number, (bool, int, float, np.generic)) else number
+
+
 def folding(pair: Any, identity: Any = None) -> Callable[..., Any]:
     """Of a reduction that is a fold by an operation of two; one without an identity needs an initial number."""
 
@@ -36,8 +45,9 @@ def folding(pair: Any, identity: Any = None) -> Callable[..., Any]:
             return operation(x, **attributes)
         if not x.size and identity is None:  # what remains of the shape, by a fold that has an identity
             shape = logic.where(x, 1, 0).sum(axis=attributes["axis"], keepdims=attributes["keepdims"]).shape
-            return x.executor.full(shape, initial, x.dtype)
-        return pair(operation(x, **attributes), initial)
+            return x.executor.full(shape, _of_dtype(initial, x.dtype), x.dtype)
+        found = operation(x, **attributes)
+        return pair(found, _of_dtype(initial, found.dtype))
 
     return call
 
@@ -46,7 +56,12 @@ def averaging(operation: Any, operands: Sequence[Any], attributes: Mapping[str, 
               mean: Any = None, dtype: Any = None) -> Any:  # fmt: skip
     """Of the mean, and of what is spread around it: of variances the root is taken where `operation` is std."""
     x = _tensor(operands[0])
-    x = x.astype(x.dtype if dtype is None else dtype, copy=False)
+    wanted = x.dtype if dtype is None else dtypes.dtype(dtype)
+    if dtype is not None and not wanted.is_inexact:
+        raise UnsupportedDType(
+            f"{operation.name}: dtype must be one of floats, got {wanted}; convert the result where it is to be cut off"
+        )
+    x = x.astype(wanted, copy=False)
     if where is True and mean is None:
         return operation(x, **attributes)
     x = x if x.dtype.is_inexact else x.astype("f32")

@@ -20,6 +20,7 @@ from hologram.opset import math as arithmetic
 from hologram.opset import matmul, movement, reduce
 from hologram.opset.forms.composite import Composite, composite
 from hologram.opset.forms.operation import Sample, declared
+from hologram.opset.forms.places import Arguments
 from hologram.opset.forms.samples import array, cases
 from hologram.opset.forms.types import promoted
 
@@ -184,12 +185,10 @@ class Einsum(Composite):
 
     __signature__ = inspect.signature(lambda subscripts, *operands: None)
 
-    def bind(
-        self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def by_name(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Arguments:
         if args and isinstance(args[0], str):
             args, kwargs = (args[1:],), {**kwargs, "subscripts": args[0]}
-        return super().bind(args, kwargs)
+        return super().by_name(args, kwargs)
 
 
 def _einsum_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:

@@ -295,9 +295,22 @@ def log_of_sum(x: Value, y: Value) -> Value:
     return high + atlas.log1p(atlas.exp(-atlas.absolute(apart)))
 
 
-def _logaddexp_reference(x, y):
+def _principal(x: Value, y: Value) -> Value:
+    """The logarithm of a sum of exponentials that lies in [-pi, pi]: its angle is that of the sum itself."""
+    highest = atlas.maximum(complex_parts.real(x), complex_parts.real(y))
+    top = select(atlas.absolute(highest) < math.inf, highest, 0.0).to(x.dtype)
+    turned = atlas.log(atlas.exp(x - top) + atlas.exp(y - top))
+    return complex_parts.pair(complex_parts.real(log_of_sum(x, y)), complex_parts.imag(turned))
+
+
+def _logaddexp_reference(x, y, principal=True):
     if not np.iscomplexobj(x) and not np.iscomplexobj(y):
         return np.logaddexp(x, y)
+    if principal:
+        top = np.maximum(np.real(x), np.real(y))
+        return _logaddexp_reference(x, y, principal=False).real + 1j * np.angle(
+            np.exp(x - top) + np.exp(y - top)
+        )
     first = np.real(x) >= np.real(y)
     high, low = np.where(first, x, y), np.where(first, y, x)
     ratio = np.exp(low - high)
@@ -308,12 +321,17 @@ def _logaddexp_reference(x, y):
 
 @elementwise(
     types=types.floating, dtypes=INEXACT, ulp=4, absolute=2.0, aten=("logaddexp",), parts_ulp=32,
+    aten_defaults={"principal": False},
     samples=lambda rng, d: binary(-50, 50, special=not d.is_complex)(rng, d), reference=_logaddexp_reference,
     gradient={"x": holomorphic(_weight),
               "y": holomorphic(lambda cotangent, x, y: _weight(cotangent, y, x))})  # fmt: skip
-def logaddexp(x, y):
-    """log(exp(x) + exp(y)), without overflow; of complex numbers as far from the real axis as the larger one is."""
-    return log_of_sum(x, y)
+def logaddexp(x, y, *, principal=True):
+    """log(exp(x) + exp(y)), without overflow.
+
+    Of complex numbers the angle lies in [-pi, pi], or unless `principal` as far from the real axis as the larger one
+    is, which is PyTorch's.
+    """
+    return _principal(x, y) if principal and x.dtype.is_complex else log_of_sum(x, y)
 
 
 def _full_width(who: str, operands: Sequence[types.OperandType]) -> types.Types:

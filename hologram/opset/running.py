@@ -234,7 +234,7 @@ def _log_shares(cotangent: Any, result: Any, x: Any, axis: int) -> Any:
     """
     if not x.ndim:
         return cotangent
-    rows, sums, total = (t.transpose(axis, -1) for t in (x, result, conjugated(cotangent)))
+    rows, sums, total = (t.swapaxes(axis, -1) for t in (x, result, conjugated(cotangent)))
     n, distance = rows.shape[-1], 1
     while distance < n:
         now, later = sums.narrow(-1, 0, n - distance), sums.narrow(-1, distance, n - distance)
@@ -242,7 +242,7 @@ def _log_shares(cotangent: Any, result: Any, x: Any, axis: int) -> Any:
         total = total + beside(decayed, distance, 0.0, behind=True)
         distance *= 2
     shares = logic.where(logic.equal(rows, -math.inf), 0, _ratio(rows, sums))
-    return conjugated(total * shares).transpose(axis, -1)
+    return conjugated(total * shares).swapaxes(axis, -1)
 
 
 def _ratio(low: Any, high: Any) -> Any:

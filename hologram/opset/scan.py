@@ -23,7 +23,18 @@ from hologram.opset.factors import of_running_product
 from hologram.opset.forms import types
 from hologram.opset.forms.accumulator import accumulated
 from hologram.opset.forms.composite import Composite, composite
-from hologram.opset.forms.operation import Attributes, Input, Inputs, Layouts, Operation, Sample, declared
+from hologram.opset.forms.default import Default
+from hologram.opset.forms.operation import (
+    ARRAYS,
+    Attributes,
+    Input,
+    Inputs,
+    Layouts,
+    Operation,
+    Sample,
+    declared,
+)
+from hologram.opset.forms.places import Arguments, theirs
 from hologram.opset.forms.samples import array, cases
 from hologram.opset.forms.steps import Place, Steps
 from hologram.opset.reduce import prod, sum_
@@ -40,9 +51,12 @@ class Running(Operation):
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         operands, attributes = super().bind(args, kwargs)
-        if attributes["axis"] is None and hasattr(operands[0], "reshape"):
-            return (operands[0].reshape(-1),), {**attributes, "axis": 0}
-        return operands, attributes
+        if attributes["axis"] is not None:
+            return operands, attributes
+        (x,) = operands
+        x = Default.executor(None).tensor(x) if isinstance(x, ARRAYS) else x
+        flat = x.reshape(-1) if getattr(x, "ndim", 1) > 1 and hasattr(x, "reshape") else x
+        return (flat,), {**attributes, "axis": -1}  # a buffer, and what has one axis at most, as it is
 
     def _typed(self, x: Input | None, attributes: Attributes) -> tuple[Layout, DType]:
         if not isinstance(x, Layout):
@@ -118,8 +132,11 @@ def _from_the_end(cotangent, axis):
 
 @declared(Running, reference=_cumsum_reference, samples=_cumsum_samples, dtypes=COMPUTED + COMPLEX, ulp=4,
           absolute=1024.0, beyond=64.0, aten=("cumsum",), gradient={"x": _from_the_end})  # fmt: skip
-def cumsum(x, *, axis=-1, dtype=None):
-    """Running sums along an axis (None: flat); of integers and bools in 64 bits unless `dtype` says otherwise."""
+def cumsum(x, *, axis=None, dtype=None):
+    """Running sums along an axis, or of the flat tensor if none is named.
+
+    Those of integers and bools are of 64 bits unless `dtype` says otherwise.
+    """
 
 
 def _cumprod_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
@@ -149,8 +166,8 @@ def _cumprod_gradient(cotangent, result, x, axis):
         return cotangent
     if x.executor.differentiated or x.dtype.is_complex:
         x = conjugated(x)
-        rows = x.astype(result.dtype, copy=False).transpose(axis, -1)
-        return of_running_product(cotangent.transpose(axis, -1), rows).transpose(axis, -1)
+        rows = x.astype(result.dtype, copy=False).swapaxes(axis, -1)
+        return of_running_product(cotangent.swapaxes(axis, -1), rows).swapaxes(axis, -1)
     zero = logic.equal(x, 0)
     zeros = cumsum(zero, axis=axis)
     first = logic.logical_and(zero, logic.equal(zeros, 1))
@@ -162,8 +179,11 @@ def _cumprod_gradient(cotangent, result, x, axis):
 
 @declared(Running, reference=_cumprod_reference, samples=_cumprod_samples, dtypes=COMPUTED + COMPLEX, ulp=4,
           each=0.5, absolute=1024.0, aten=("cumprod",), products=True, gradient={"x": _cumprod_gradient})  # fmt: skip
-def cumprod(x, *, axis=-1, dtype=None):
-    """Running products along an axis (None: flat); of integers and bools in 64 bits unless `dtype` says otherwise."""
+def cumprod(x, *, axis=None, dtype=None):
+    """Running products along an axis, or of the flat tensor if none is named.
+
+    Those of integers and bools are of 64 bits unless `dtype` says otherwise.
+    """
 
 
 _RUNS = cases(((9,), {}), ((9,), {"axis": 0, "include_initial": True}), ((3, 70), {"axis": -1}),
@@ -213,13 +233,14 @@ def _diff_reference(x, prepend=None, append=None, axis=-1, n=1):
 class Diff(Composite):
     """Called as NumPy's too: `hg.diff(x, 2)` is of the second order."""
 
-    def bind(
-        self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        if len(args) > 1 and isinstance(args[1], int):
-            given = dict(zip(("n", "axis"), args[1:], strict=False))
-            args, kwargs = args[:1], {**kwargs, **given}
-        return super().bind(args, kwargs)
+    def by_name(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Arguments:
+        if len(args) > 1 and isinstance(args[1], (int, np.integer)):
+            order = tuple(theirs("diff") or ())[1:]
+            args, kwargs = args[:1], {**dict(zip(order, args[1:], strict=False)), **kwargs}
+        return super().by_name(args, kwargs)
+
+    def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Arguments:
+        return super().bind(*self.by_name(args, kwargs))
 
 
 @composite(
@@ -234,6 +255,8 @@ class Diff(Composite):
 def diff(x, prepend=None, append=None, *, axis=-1, n=1):
     """Each element less the one before it along an axis, `n` times over, once what to prepend and append is joined."""
     k = normalize_axis(axis, x.ndim, "diff")
+    if count(n, "diff: n") == 0:  # as NumPy, whatever is to be joined
+        return x
     if prepend is not None or append is not None:
         edge = tuple(1 if a == k else size for a, size in enumerate(x.shape))
         joined = [t if t is None or t.ndim else t.expand(edge) for t in (prepend, x, append)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,12 +13,14 @@ from hologram.atlas.functions import select
 from hologram.atlas.opcodes import Opcode
 from hologram.foundation.dtypes import COMPLEX, COMPUTED, DType, f32, i64, index, promote, u32
 from hologram.foundation.errors import ShapeError, UnsupportedDType
+from hologram.foundation.frozen import frozen
 from hologram.machine.layout import Layout
 from hologram.opset import indexing, logic, sort
 from hologram.opset import math as arithmetic
 from hologram.opset.forms.composite import composite
-from hologram.opset.forms.map import indexed
-from hologram.opset.forms.operation import Sample
+from hologram.opset.forms.map import Indexed
+from hologram.opset.forms.operation import Sample, declared
+from hologram.opset.forms.places import Arguments
 from hologram.opset.forms.samples import array
 
 
@@ -85,8 +87,21 @@ def _searchsorted_reference(x1, x2, sorter=None, side: Any = "left", nan_last: b
     return places
 
 
-@indexed(shape_of=_searchsorted_shape, dtypes=COMPUTED + COMPLEX, samples=_searchsorted_samples,
-         reference=_searchsorted_reference)  # fmt: skip
+@frozen(eq=False, repr=False)
+class Search(Indexed):
+    """Called as NumPy's too, whose third argument is the side."""
+
+    def by_name(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Arguments:
+        if len(args) > 2 and isinstance(args[2], str):
+            args, kwargs = args[:2], {**dict(zip(("side", "sorter"), args[2:], strict=False)), **kwargs}
+        return super().by_name(args, kwargs)
+
+    def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Arguments:
+        return super().bind(*self.by_name(args, kwargs))
+
+
+@declared(Search, shape_of=_searchsorted_shape, dtypes=COMPUTED + COMPLEX, samples=_searchsorted_samples,
+          reference=_searchsorted_reference)  # fmt: skip
 def searchsorted(at, x1, x2, sorter=None, *, side="left", nan_last=True):
     """Where x2 belongs in the sorted x1 (in x1 in the order of `sorter`): before ("left") or behind what equals it.
 
@@ -131,8 +146,11 @@ def _isin_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
 
 @composite(dtypes=COMPUTED + COMPLEX, samples=_isin_samples,
            reference=lambda x1, x2, invert=False: np.isin(x1, x2, invert=invert))  # fmt: skip
-def isin(x1, x2, *, invert=False):
-    """Whether each element of x1 is among those of x2 (or, with `invert`, is not); NaN never is."""
+def isin(x1, x2, *, assume_unique=False, invert=False):
+    """Whether each element of x1 is among those of x2 (or, with `invert`, is not); NaN never is.
+
+    Nothing depends on `assume_unique`.
+    """
     if not x2.size:
         none = logic.logical_and(x1, False)
         return logic.logical_not(none) if invert else none

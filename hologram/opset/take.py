@@ -9,7 +9,7 @@ import numpy as np
 
 from hologram.foundation.dtypes import ALL, DType
 from hologram.foundation.errors import ShapeError
-from hologram.machine.axes import normalize_axis
+from hologram.machine.axes import broadcast, normalize_axis
 from hologram.opset.forms.composite import Shaped, composite
 from hologram.opset.forms.operation import Sample
 from hologram.opset.forms.samples import array
@@ -24,20 +24,20 @@ def _take_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
     for shape, axis in (((9,), 0), ((4, 5), -1)):
         index = rng.integers(0, shape[axis], 6).astype(np.int64)
         yield Sample((array(rng, dtype, shape), index), {"axis": axis})
-    yield Sample((array(rng, dtype, (4, 5)), rng.integers(0, 4, (2, 3)).astype(np.int8)))
+    yield Sample((array(rng, dtype, (4, 5)), rng.integers(0, 20, (2, 3)).astype(np.int8)))
     yield Sample((array(rng, dtype, (300,)), np.array(299, np.uint16)))
     for mode, kind in (("wrap", np.int32), ("clip", np.int64), ("clip", np.uint8)):
         index = rng.integers(0 if kind is np.uint8 else -90, 90, (2, 7)).astype(kind)
         yield Sample((array(rng, dtype, (4, 5)), index), {"axis": 1, "mode": mode})
 
 
-def _taken(x, indices, axis=0, mode: Any = "raise"):
+def _taken(x, indices, axis=None, mode: Any = "raise"):
     return np.take(x, indices, axis, mode=mode)
 
 
 @composite(dtypes=ALL, samples=_take_samples, reference=_taken)
-def take(x, indices, *, axis=0, mode="fill"):
-    """The slices of x along an axis (of the flat tensor, for None) at `indices`, whose shape replaces the axis.
+def take(x, indices, *, axis=None, mode="fill"):
+    """The slices of x along an axis (of the flat tensor, if none is named) at `indices`, whose shape replaces the axis.
 
     Positions are as in index_select: negative ones count from the end, those out of range give zeros, for nobody waits
     to see them. The `mode` "raise" waits, as `x[indices]` does, and raises IndexError; "wrap" counts on from the
@@ -61,7 +61,12 @@ def take(x, indices, *, axis=0, mode="fill"):
 
 
 def _take_along_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
-    for shape, picked, axis in (((9,), (4,), 0), ((4, 5), (4, 7), -1)):
+    for shape, picked, axis in (
+        ((9,), (4,), 0),
+        ((4, 5), (4, 7), -1),
+        ((4, 5, 3), (2, 1, 3), 0),
+        ((1, 5), (3, 2), 1),
+    ):
         index = rng.integers(0, shape[axis], picked).astype(np.int64)
         yield Sample((array(rng, dtype, shape), index), {"axis": axis})
 
@@ -69,5 +74,17 @@ def _take_along_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Samp
 @composite(dtypes=ALL, samples=_take_along_samples,
            reference=lambda x, indices, axis=-1: np.take_along_axis(x, indices, axis))  # fmt: skip
 def take_along_axis(x, indices, *, axis=-1):
-    """The elements of x at the positions in `indices` along an axis; see gather."""
-    return gather(x, indices, dim=axis)
+    """The elements of x at the positions in `indices` along an axis (of the flat tensor, for None); see gather.
+
+    Along the other axes x and `indices` are broadcast.
+    """
+    if axis is None:
+        return take_along_axis(x.flatten(), indices, axis=0)
+    k = normalize_axis(axis, x.ndim, "take_along_axis")
+    if indices.ndim != x.ndim:
+        raise ShapeError(
+            f"take_along_axis: positions must have as many axes as x, got shapes {indices.shape} and {x.shape}"
+        )
+    rest = broadcast([(*a.shape[:k], 1, *a.shape[k + 1 :]) for a in (x, indices)], "take_along_axis")
+    wide = (a.expand((*rest[:k], a.shape[k], *rest[k + 1 :])) for a in (x, indices))
+    return gather(*wide, dim=axis)

@@ -18,7 +18,7 @@ Shape = int | Sequence[int]
 Number = complex  # bools, integers and floats as well
 
 
-def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Tensor:
+def asarray(obj: Any, /, dtype: Any = None, *, device: Any = None, copy: bool | None = None) -> Tensor:
     """A Tensor of a tensor, a Buffer, an array of NumPy or another library (DLPack), a number, or nested lists of some.
 
     A tensor that is on the device and of the dtype is given back as it is, a Buffer as a tensor over its memory, unless
@@ -53,22 +53,22 @@ def from_dlpack(source: Any, executor: Any = None, *, device: Any = None, copy: 
     return executor_of(device if executor is None else executor).from_dlpack(source, copy=copy)
 
 
-def empty(shape: Shape, *, dtype: Any = None, device: Any = None) -> Tensor:
+def empty(shape: Shape, dtype: Any = None, *, device: Any = None) -> Tensor:
     """A Tensor with undefined contents; f32 unless a dtype is named."""
     return executor_of(device).empty(shape, dtypes.f32 if dtype is None else dtype)
 
 
-def zeros(shape: Shape, *, dtype: Any = None, device: Any = None) -> Tensor:
+def zeros(shape: Shape, dtype: Any = None, *, device: Any = None) -> Tensor:
     """A Tensor of zeros; f32 unless a dtype is named."""
     return executor_of(device).zeros(shape, dtypes.f32 if dtype is None else dtype)
 
 
-def ones(shape: Shape, *, dtype: Any = None, device: Any = None) -> Tensor:
+def ones(shape: Shape, dtype: Any = None, *, device: Any = None) -> Tensor:
     """A Tensor of ones; f32 unless a dtype is named."""
     return executor_of(device).ones(shape, dtypes.f32 if dtype is None else dtype)
 
 
-def full(shape: Shape, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+def full(shape: Shape, fill_value: Any, dtype: Any = None, *, device: Any = None) -> Tensor:
     """A Tensor filled with a number, which says the dtype if none is named: bool, i64, f32 or c64.
 
     An array is repeated to the shape.
@@ -91,26 +91,26 @@ def _like(x: Any, dtype: Any, device: Any, shape: Any) -> tuple[Any, dict[str, A
     }
 
 
-def empty_like(x: Any, /, *, dtype: Any = None, device: Any = None, shape: Any = None) -> Tensor:
+def empty_like(x: Any, /, dtype: Any = None, *, device: Any = None, shape: Any = None) -> Tensor:
     """A Tensor with undefined contents, of the shape, dtype and executor of x unless they are named."""
     shape, rest = _like(x, dtype, device, shape)
     return empty(shape, **rest)
 
 
-def zeros_like(x: Any, /, *, dtype: Any = None, device: Any = None, shape: Any = None) -> Tensor:
+def zeros_like(x: Any, /, dtype: Any = None, *, device: Any = None, shape: Any = None) -> Tensor:
     """A Tensor of zeros; see empty_like."""
     shape, rest = _like(x, dtype, device, shape)
     return zeros(shape, **rest)
 
 
-def ones_like(x: Any, /, *, dtype: Any = None, device: Any = None, shape: Any = None) -> Tensor:
+def ones_like(x: Any, /, dtype: Any = None, *, device: Any = None, shape: Any = None) -> Tensor:
     """A Tensor of ones; see empty_like."""
     shape, rest = _like(x, dtype, device, shape)
     return ones(shape, **rest)
 
 
 def full_like(
-    x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = None, shape: Any = None
+    x: Any, /, fill_value: Any, dtype: Any = None, *, device: Any = None, shape: Any = None
 ) -> Tensor:
     """A Tensor filled with a number; see empty_like."""
     shape, rest = _like(x, dtype, device, shape)

@@ -18,7 +18,7 @@ import numpy as np
 from hologram import opset
 from hologram.machine.strided import Strided
 from hologram.opset.forms.further import FURTHER, into, taken
-from hologram.opset.forms.operation import ALSO
+from hologram.opset.forms.places import ALSO
 
 FACTS = {np.shape: "shape", np.ndim: "ndim", np.size: "size"}
 # What a ufunc folds to, along one axis or running: the only names that do not follow.

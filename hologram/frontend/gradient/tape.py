@@ -88,8 +88,8 @@ class Tape:
     ) -> Tracked:
         return self.tracked(self.below(tensors.make_full, "full", engine, shape, value, dtype))
 
-    def constant(self, engine: Engine, values: np.ndarray) -> Tracked:
-        return self.tracked(self.below(tensors.make_constant, "tensor", engine, values))
+    def constant(self, engine: Engine, values: np.ndarray, source: Any = None) -> Tracked:
+        return self.tracked(self.below(tensors.make_constant, "tensor", engine, values, source))
 
     def apply(
         self, engine: Engine, operation: Operation, operands: Sequence[Any], attributes: Mapping[str, Any]

@@ -11,6 +11,7 @@ from hologram.compiler.fusion.assemble import Assembly, assemble
 from hologram.compiler.fusion.graph import Graph
 from hologram.foundation.errors import BufferFreed
 from hologram.foundation.frozen import frozen
+from hologram.frontend.jit.hosts import Hosted, held_elsewhere
 from hologram.frontend.jit.number import Formulas, Numbers, TracedNumber
 from hologram.frontend.jit.recorder import Recorder
 from hologram.frontend.jit.signature import Call, filled
@@ -43,6 +44,7 @@ class Compiled:
     ]  # numbers among the arguments for whose values alone it was traced, and who asked
     in_order: bool = False  # the results are the outputs, all of each, in order
     donated: tuple[int, ...] = ()  # numbers of the tensors that a call frees
+    hosted: tuple[Hosted, ...] = ()  # arrays that it closes over
 
     def __call__(self, tensors: Sequence[Tensor], numbers: Sequence[float] = ()) -> Any:
         """The function's result for tensors and floats in the order of the signature; raises BufferFreed."""
@@ -71,6 +73,8 @@ class Compiled:
         return self.replay.over(buffers)
 
     def _living(self) -> tuple[Tensor, ...]:
+        for hosted in self.hosted:
+            hosted.renew(self.who)
         for tensor in self.captured:
             if tensor.buffer.block is None:
                 raise BufferFreed(
@@ -156,7 +160,8 @@ def compile_traced(
     outputs = [trace.graph.layouts[v] for v in trace.graph.outputs]
     in_order = trace.positions == tuple(range(len(outputs))) and layouts == outputs
     compiled = ready(trace, call.executor, call.numbers, make, fast_math, in_order)
-    return replace(compiled, asked={**dict.fromkeys(fixed, ""), **compiled.asked})
+    hosted = held_elsewhere(trace.formulas.hosted)
+    return replace(compiled, asked={**dict.fromkeys(fixed, ""), **compiled.asked}, hosted=hosted)
 
 
 def ready(

@@ -261,8 +261,8 @@ def jit(
     The function is called once for each signature of its arguments (structure, shapes, dtypes and strides of tensors,
     values of everything else) with tensors that record what is done to them. After that a call runs the recording, not
     the function: what depends on Python values is fixed per signature, and side effects happen once. Arguments and
-    results may be any nesting of tuples, lists and dicts. Tensors that the function closes over count with what
-    they hold when it is called.
+    results may be any nesting of tuples, lists and dicts. Tensors and NumPy arrays that the function closes over
+    count with what they hold when it is called.
 
     A method's instance is an argument like any other: tensors of a named tuple are found, those that another object
     holds are closed over, and which object holds which tensors is fixed when the method is traced. What changes between

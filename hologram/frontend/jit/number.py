@@ -95,6 +95,7 @@ class Formulas:
         ] = {}  # given numbers whose value has a say in the trace, and where it was asked for
         self.wanted: dict[DType, list[TracedNumber]] = {}  # what kernels read, by the dtype they read it in
         self.returned: list[TracedNumber] = []  # results of the function
+        self.hosted: list[Any] = []  # arrays that became constants (hosts.Hosted)
         self.computed: dict[Any, TracedNumber] = {}  # by what of which numbers: each once
         self._items: dict[int, TracedNumber] = {}  # by the place of a number of NumPy's, the same as Python's
 

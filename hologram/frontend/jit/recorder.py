@@ -16,6 +16,7 @@ from hologram.frontend import tensor as tensors
 from hologram.frontend.complex_numbers import with_complex
 from hologram.frontend.gradient.tape import ClosedOver, detached
 from hologram.frontend.gradient.tracked import Tracked
+from hologram.frontend.jit.hosts import Hosted, Source
 from hologram.frontend.jit.launching import Launching
 from hologram.frontend.jit.number import (
     Formulas,
@@ -102,10 +103,13 @@ class Recorder(Launching):
         value = fitted(plain(value), dtype, "full")
         return self.apply(fill, (), {"value": value, "shape": shape, "dtype": dtype.name})
 
-    def constant(self, values: np.ndarray) -> Traced:
-        """A constant of the function."""
+    def constant(self, values: np.ndarray, source: Source | None = None) -> Traced:
+        """A constant of the function; `source` is the array that it is made of, if there is one."""
         with traced_by(None):
-            return self.capture(tensors.constant(self.executor, values))
+            made = tensors.constant(self.executor, values)
+        if source is not None:
+            self.formulas.hosted.append(Hosted(source, made))
+        return self.capture(made)
 
     def apply(self, operation: Operation, operands: Sequence[Any], attributes: Mapping[str, Any]) -> Any:
         """New tensors with an operation's results."""
@@ -231,7 +235,9 @@ class Recorder(Launching):
         given: list[Any] = []
         operands = with_complex(operands, self.constant)
         for name, operand in zip(operation.operand_names(len(operands)), operands, strict=True):
-            if isinstance(operand, (Buffer, np.ndarray, list, tuple)) or self.foreign(operand):
+            if isinstance(operand, np.ndarray):
+                operand = self.constant(operand, (operand, None))
+            elif isinstance(operand, (Buffer, list, tuple)) or self.foreign(operand):
                 plain = operand if isinstance(operand, Tensor) else self._plain(operand)
                 operand = self.capture(plain)
             elif isinstance(operand, np.generic):
@@ -240,6 +246,8 @@ class Recorder(Launching):
             if isinstance(operand, Traced) and operand.buffer.trace is not self:
                 raise TraceError(f"{self.who}: a tensor of another trace is used ({operation.name}, {name})")
             given.append(operand)
+        if not operation.takes_numbers:
+            return tensors.with_tensors(self.executor, given)
         return self._told(operation, given) if any(isinstance(o, TracedNumber) for o in given) else given
 
     def _told(self, operation: Operation, operands: list[Any]) -> list[Any]:

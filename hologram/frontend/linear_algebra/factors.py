@@ -52,14 +52,16 @@ def cholesky(x: Any, /, *, upper: bool = False) -> Tensor:
     return factor
 
 
-def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:
+def qr(x: Any, /, mode: str = "reduced") -> Any:
     """Q with orthonormal columns, and the upper triangular R with Q @ R = x.
 
-    `mode` is 'reduced', or 'complete' for a square Q. Complete factors of more rows than columns have no derivative.
+    `mode` is 'reduced', 'complete' for a square Q, or 'r' for R alone. Complete factors of more rows than columns have
+    no derivative.
     """
-    if mode not in ("reduced", "complete"):
-        raise ValueError(f"linalg.qr: mode must be 'reduced' or 'complete', got {mode!r}")
-    return QRResult(*spectral.qr(matrix("qr", x), complete=mode == "complete"))
+    if mode not in ("reduced", "complete", "r"):
+        raise ValueError(f"linalg.qr: mode must be 'reduced', 'complete' or 'r', got {mode!r}")
+    found = QRResult(*spectral.qr(matrix("qr", x), complete=mode == "complete"))
+    return found.R if mode == "r" else found
 
 
 def lu_factor(x: Any, /) -> LUResult:
@@ -97,12 +99,14 @@ def eigvalsh(x: Any, /, UPLO: str = "L") -> Tensor:
     return values
 
 
-def svd(x: Any, /, *, full_matrices: bool = True) -> SVDResult:
-    """U, the singular values S in descending order, and Vh with (U * S) @ Vh = x.
+def svd(x: Any, /, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
+    """U, the singular values S in descending order, and Vh with (U * S) @ Vh = x; S alone unless `compute_uv`.
 
     U and Vh are square unless `full_matrices` is false. Full factors of matrices that are not square have no
-    derivative.
+    derivative. Nothing depends on `hermitian`, which tells NumPy of a shorter way.
     """
+    if not compute_uv:
+        return svdvals(x)
     u, s, vh, info = spectral.svd(matrix("svd", x), full=bool(full_matrices))
     succeeded("svd", info, NONE_FOUND)
     return SVDResult(u, s, vh)

@@ -136,9 +136,14 @@ def _cutoff(s: Tensor, rtol: Any, shape: tuple[int, ...]) -> Tensor:
     """Up to where a singular value counts as 0: rtol times the largest."""
     if rtol is None:
         rtol = max(shape[-2:]) * epsilon(s.dtype)
-    if not isinstance(rtol, (int, float)):
-        rtol = asarray(rtol, device=s.executor).astype(s.dtype, copy=False)[..., None]
-    return rtol * s[..., :1] if s.shape[-1] else s
+    return _each(s, rtol) * s[..., :1] if s.shape[-1] else s
+
+
+def _each(s: Tensor, number: Any) -> Any:
+    """A number, or one for each row of singular values."""
+    if isinstance(number, (int, float)):
+        return number
+    return asarray(number, device=s.executor).astype(s.dtype, copy=False)[..., None]
 
 
 def epsilon(dtype: DType) -> float:
@@ -146,22 +151,31 @@ def epsilon(dtype: DType) -> float:
     return 2.0**-dtype.mantissa
 
 
-def matrix_rank(x: Any, /, *, rtol: Any = None) -> Tensor:
-    """How many singular values exceed rtol times the largest (i64); by default max(m, n) epsilons, as in NumPy."""
+def matrix_rank(x: Any, /, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Tensor:
+    """How many singular values exceed `tol`, or rtol times the largest (i64); by default max(m, n) epsilons of it.
+
+    Nothing depends on `hermitian`, which tells NumPy of a shorter way.
+    """
+    if tol is not None and rtol is not None:
+        raise ValueError("linalg.matrix_rank: tol or rtol is meant, got both")
     given = asarray(x)
     if given.ndim < 2:
         return logic.not_equal(given, 0).any().astype("i64")
     s = svdvals(given)
-    return (s > _cutoff(s, rtol, given.shape)).sum(axis=-1)
+    least = _cutoff(s, rtol, given.shape) if tol is None else _each(s, tol)
+    return (s > least).sum(axis=-1)
 
 
-def pinv(x: Any, /, *, rtol: Any = None) -> Tensor:
-    """The Moore-Penrose inverses; singular values up to rtol times the largest count as 0.
+def pinv(x: Any, /, rcond: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Tensor:
+    """The Moore-Penrose inverses; singular values up to rtol, or `rcond`, times the largest count as 0.
 
-    By default that is max(m, n) epsilons, as the array API has it; NumPy's `pinv` says 1e-15. The derivative is that of
-    Golub and Pereyra 1973, at matrices whose rank does not change.
+    By default that is max(m, n) epsilons, as the array API has it; NumPy's `pinv` says 1e-15. Nothing depends on
+    `hermitian`, which tells NumPy of a shorter way. The derivative is that of Golub and Pereyra 1973, at matrices whose
+    rank does not change.
     """
-    return _pinv(matrix("pinv", x), rtol)
+    if rcond is not None and rtol is not None:
+        raise ValueError("linalg.pinv: rcond or rtol is meant, got both")
+    return _pinv(matrix("pinv", x), rtol if rcond is None else rcond)
 
 
 @custom_gradient
@@ -181,7 +195,7 @@ def _pinv(x: Any, rtol: Any) -> Any:
     return y, pullback
 
 
-def lstsq(x1: Any, x2: Any, /, *, rcond: float | None = None) -> LstsqResult:
+def lstsq(x1: Any, x2: Any, /, rcond: float | None = None) -> LstsqResult:
     """The x of the smallest norm among those that make the squares of x1 @ x - x2 smallest, by singular values.
 
     Those up to `rcond` times the largest count as 0: by default max(m, n) epsilons. Stacks are taken, unlike NumPy's.

@@ -23,7 +23,6 @@ ALIASES = {
     "mod": "remainder",
     "power": "pow",
     "right_shift": "bitwise_right_shift",
-    "rint": "round",
     "transpose": "permute_dims",
     "true_divide": "divide",
 }

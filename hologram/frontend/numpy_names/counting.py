@@ -12,7 +12,7 @@ from hologram.foundation.errors import ShapeError, UnsupportedDType
 from hologram.frontend.array_api.creation import asarray
 from hologram.frontend.array_api.searching import nonzero, unique_all
 from hologram.frontend.indexing import flat_nonzero
-from hologram.frontend.numpy_names.operands import beside, floating, inexact, on_host
+from hologram.frontend.numpy_names.operands import beside, floating, inexact, on_host, widened
 from hologram.frontend.tensor import Tensor
 from hologram.machine.axes import normalize_axis, whole
 from hologram.opset import creation, indexing, logic, movement, reduce, scan, searching, sort
@@ -34,7 +34,7 @@ def argwhere(a: Any) -> Tensor:
 
 
 def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | None = None) -> Tensor:
-    """How often each number from 0 on occurs (i64), or the sums of their weights.
+    """How often each number from 0 on occurs (i64), or the sums of their weights (f64, where the device has it).
 
     The result is as long as the largest number asks for, which is waited for; `length` says it instead, and what is
     not below it is left out.
@@ -56,7 +56,7 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | N
     if weights is None:
         added: Any = given.executor.ones(given.shape, dtypes.i64)
     else:
-        added = floating(beside(given, weights)[1], "bincount: weights")
+        added = widened(floating(beside(given, weights)[1], "bincount: weights"))
         if added.shape != given.shape:
             raise ShapeError(f"bincount: as many weights are needed, got {given.shape} and {added.shape}")
     return counted(given.astype(dtypes.i64, copy=False), added, length)
@@ -100,10 +100,12 @@ def interp(
 ) -> Tensor:
     """The piecewise linear function through (xp, fp), at x; xp must rise. Outside: `left`, `right`, else the ends.
 
-    With a `period` xp may lie in any order, and there is no outside.
+    The result is f64 or c128 where the device has them. With a `period` xp may lie in any order, and there is no
+    outside.
     """
     at, known, values = beside(x, xp, fp)
-    at, known, values = floating(at, "interp: x"), floating(known, "interp: xp"), inexact(values)
+    at, known = widened(floating(at, "interp: x")), widened(floating(known, "interp: xp"))
+    values = widened(inexact(values))
     if known.ndim != 1 or known.shape != values.shape or not known.size:
         raise ShapeError(
             f"interp: vectors of one size, 1 at least, are needed, got {known.shape} and {values.shape}"
@@ -213,6 +215,8 @@ def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices:
     `assume_unique` says that elements are distinct already, which nothing depends on.
     """
     a, b = beside(ar1, ar2)
+    common = dtypes.promote(a.dtype, b.dtype)
+    a, b = a.astype(common, copy=False), b.astype(common, copy=False)
     values, first = unique(a, return_index=True)
     others, then = unique(b, return_index=True)
     both = searching.isin(values, others)
@@ -222,7 +226,10 @@ def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices:
 
 
 def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Tensor:
-    """The distinct elements of the first that the second has not, in order."""
+    """The distinct elements of the first that the second has not, in order.
+
+    With `assume_unique` all elements of the first that the second has not, in the order in which they are.
+    """
     a, b = beside(ar1, ar2)
-    values = unique(a)
+    values = a.reshape(a.size) if assume_unique else unique(a)
     return values[searching.isin(values, b, invert=True)]

@@ -154,8 +154,8 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Tensor:
     return movement.stack(columns if increasing else columns[::-1], axis=1)
 
 
-def setxor1d(ar1: Any, ar2: Any) -> Tensor:
-    """The distinct elements that one of both has, in order."""
+def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Tensor:
+    """The distinct elements that one of both has, in order; nothing depends on `assume_unique`."""
     first, second = unique(asarray(ar1)), unique(beside(asarray(ar1), ar2)[1])
     values, counts = unique(movement.concat([first, second]), return_counts=True)
     return values[counts == 1]

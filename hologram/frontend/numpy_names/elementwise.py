@@ -63,6 +63,11 @@ def cbrt(x: Any) -> Tensor:
     return functions.copysign(logic.where(plain, root, size), wide).astype(made.dtype, copy=False)
 
 
+def rint(x: Any, out: Any = None, *, where: Any = True) -> Tensor:
+    """The nearest whole number; of two that are equally near the even one."""
+    return arithmetic_parts.round_(asarray(x), out=out, where=where)
+
+
 def sinc(x: Any) -> Tensor:
     """sin(pi x) / (pi x), and 1 at 0."""
     made = inexact(x)
@@ -85,9 +90,18 @@ def logaddexp2(x1: Any, x2: Any) -> Tensor:
 
 
 def float_power(x1: Any, x2: Any) -> Tensor:
-    """Powers in floats, so that integers may have negative exponents."""
-    x, y = (inexact(t) for t in beside(inexact(x1), x2))
-    return power.pow_(x, y)
+    """Powers in f64, or c128. A device without it refuses: hg.pow has the dtype of its operands."""
+    x, y = beside(x1, x2)
+    executor, wanted = (
+        x.executor,
+        dtypes.f64.complex if x.dtype.is_complex or y.dtype.is_complex else dtypes.f64,
+    )
+    if wanted not in executor.limits.dtypes:
+        raise UnsupportedDType(
+            f"float_power: powers are {wanted}, which {executor} lacks; hg.pow(x.astype('f32'), y) has narrower ones"
+        )
+    number = type(x2) in (int, float)  # exact in double precision
+    return power.pow_(x.astype(wanted, copy=False), x2 if number else y.astype(wanted, copy=False))
 
 
 def ldexp(x1: Any, x2: Any) -> Tensor:

@@ -11,6 +11,7 @@ from hologram.foundation.errors import TraceError, UnsupportedDType
 from hologram.frontend.array_api.creation import asarray
 from hologram.frontend.tensor import Tensor
 from hologram.machine.axes import normalize_axis
+from hologram.opset.forms.further import into
 from hologram.runtime.dispatch import deferred
 
 
@@ -33,6 +34,11 @@ def _weak(x: Any, dtype: DType) -> DType | None:
     return dtype if fits else None
 
 
+def written(result: Tensor, out: Any, who: str) -> Any:
+    """The result, in `out` if there is one."""
+    return result if out is None else into(result, out, who)
+
+
 def floating(x: Any, who: str) -> Tensor:
     """A tensor of floats: of integers and bools f32; complex numbers are refused."""
     made = asarray(x)
@@ -50,6 +56,12 @@ def inexact(x: Any) -> Tensor:
 def exact(x: Tensor) -> DType:
     """The widest floats of its device, where whole numbers and shares are counted."""
     return f64 if f64 in x.executor.limits.dtypes else f32
+
+
+def widened(x: Tensor) -> Tensor:
+    """Floats or complex numbers as the widest of its device, in which NumPy computes them whatever they are."""
+    wide = exact(x)
+    return x.astype(wide.complex if x.dtype.is_complex else wide, copy=False)
 
 
 def rows(x: Tensor, axis: Any, who: str) -> tuple[Tensor, tuple[int, ...]]:

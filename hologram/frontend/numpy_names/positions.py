@@ -13,7 +13,7 @@ from hologram.foundation.sizes import fixed_range
 from hologram.frontend.array_api.creation import asarray
 from hologram.frontend.default import executor_of
 from hologram.frontend.indexing import flat_nonzero
-from hologram.frontend.numpy_names.operands import beside
+from hologram.frontend.numpy_names.operands import beside, written
 from hologram.frontend.tensor import Tensor
 from hologram.machine.arguments import sequence
 from hologram.machine.axes import broadcast, count, integers, normalize_axis, whole
@@ -165,7 +165,7 @@ def _parted(who: str, a: Any, kth: Any, axis: int | None) -> tuple[Tensor, int]:
     return x, k
 
 
-def compress(condition: Any, a: Any, axis: int | None = None) -> Tensor:
+def compress(condition: Any, a: Any, axis: int | None = None, out: Any = None) -> Tensor:
     """The slices along an axis, or the elements of the flat array, where a vector of bools says so; waits."""
     x, chosen = beside(a, condition)
     if chosen.ndim != 1:
@@ -174,7 +174,8 @@ def compress(condition: Any, a: Any, axis: int | None = None) -> Tensor:
     size = flat.shape[along]
     if chosen.shape[0] > size and bool(chosen[size:].any()):
         raise IndexError(f"compress: one of {chosen.shape[0]} bools picks what is behind the {size} elements")
-    return indexing.index_select(flat, flat_nonzero(chosen[:size]), axis=along)
+    found = indexing.index_select(flat, flat_nonzero(chosen[:size]), axis=along)
+    return written(found, out, "compress")
 
 
 def extract(condition: Any, arr: Any) -> Tensor:
@@ -196,7 +197,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     return found
 
 
-def choose(a: Any, choices: Any, mode: str = "raise") -> Tensor:
+def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Tensor:
     """From the choice whose number stands at the place; numbers outside are those of the nearest end.
 
     With the mode "wrap" they go around; "clip" and "raise" are the same: nobody waits to look at them.
@@ -209,7 +210,7 @@ def choose(a: Any, choices: Any, mode: str = "raise") -> Tensor:
     for k in reversed(fixed_range(len(parts) - 1)):
         found = logic.where(logic.less_equal(at, k), parts[k], found)
     shape = broadcast([at.shape, *(part.shape for part in parts)], "choose")
-    return found.expand(shape)
+    return written(found.expand(shape), out, "choose")
 
 
 def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Tensor:

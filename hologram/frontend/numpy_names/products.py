@@ -8,7 +8,7 @@ from hologram.foundation.errors import ShapeError
 from hologram.frontend.array_api.creation import asarray
 from hologram.frontend.inside import Inside
 from hologram.frontend.linear_algebra import products
-from hologram.frontend.numpy_names.operands import beside
+from hologram.frontend.numpy_names.operands import beside, written
 from hologram.frontend.numpy_names.shapes import ravel
 from hologram.frontend.tensor import Tensor
 from hologram.machine.arguments import number
@@ -18,10 +18,10 @@ from hologram.opset.complex_numbers import conjugated
 from hologram.runtime.memory.view import overlaps
 
 
-def outer(a: Any, b: Any) -> Tensor:
+def outer(a: Any, b: Any, out: Any = None) -> Tensor:
     """The products of each element of one with each of another, both flat."""
     x, y = beside(a, b)
-    return ravel(x)[:, None] * ravel(y)[None, :]
+    return written(ravel(x)[:, None] * ravel(y)[None, :], out, "outer")
 
 
 def inner(a: Any, b: Any) -> Tensor:

@@ -9,7 +9,7 @@ import numpy as np
 
 from hologram.foundation.errors import ShapeError, UnsupportedDType
 from hologram.frontend.array_api.creation import asarray
-from hologram.frontend.numpy_names.operands import beside, exact, inexact, on_host, rows
+from hologram.frontend.numpy_names.operands import beside, exact, inexact, on_host, rows, written
 from hologram.frontend.tensor import Tensor
 from hologram.machine.axes import normalize_axis
 from hologram.opset import indexing, logic, movement, reduce, rounding, scan, sort
@@ -57,46 +57,58 @@ METHODS = {
 }  # fmt: skip
 
 
-def quantile(a: Any, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False,
-             weights: Any = None) -> Tensor:  # fmt: skip
+def quantile(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False,
+             method: str = "linear", keepdims: bool = False, *, weights: Any = None) -> Tensor:  # fmt: skip
     """The values below which a share q (in [0, 1]) of the elements lies, along axes; NaN where there is any.
 
     `q` is a number or an array of some, whose axes come first. `method` is one of NumPy's; those that pick an element
-    keep the dtype. `weights`, of a's shape or along the axis, need the method "inverted_cdf".
+    keep the dtype. `weights`, of a's shape or along the axis, need the method "inverted_cdf". `out` is written to;
+    `overwrite_input` allows NumPy to spend a, which is never done here.
     """
-    return _quantile("quantile", a, on_host(q, "quantile: q"), axis, method, keepdims, weights)
+    found = _quantile("quantile", a, on_host(q, "quantile: q"), axis, method, keepdims, weights)
+    return written(found, out, "quantile")
 
 
-def percentile(a: Any, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False,
-               weights: Any = None) -> Tensor:  # fmt: skip
+def percentile(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False,
+               method: str = "linear", keepdims: bool = False, *, weights: Any = None) -> Tensor:  # fmt: skip
     """Quantiles by percent: see quantile."""
     share = np.asarray(on_host(q, "percentile: q")) / 100
-    return _quantile("percentile", a, share, axis, method, keepdims, weights)
+    found = _quantile("percentile", a, share, axis, method, keepdims, weights)
+    return written(found, out, "percentile")
 
 
-def median(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+def median(
+    a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: bool = False
+) -> Tensor:
     """The middle element in order, or the mean of both, along axes; NaN where there is any, or nothing."""
     x = inexact(a)
-    empty = _of_nothing(x, axis, keepdims, "median")
-    return _quantile("median", x, np.asarray(0.5), axis, "linear", keepdims, None) if empty is None else empty
+    found = _of_nothing(x, axis, keepdims, "median")
+    if found is None:
+        found = _quantile("median", x, np.asarray(0.5), axis, "linear", keepdims, None)
+    return written(found, out, "median")
 
 
-def nanquantile(a: Any, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False,
-                weights: Any = None) -> Tensor:  # fmt: skip
+def nanquantile(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False,
+                method: str = "linear", keepdims: bool = False, *, weights: Any = None) -> Tensor:  # fmt: skip
     """Quantiles of what is not NaN, NaN where nothing is: see quantile."""
-    return _nanquantile("nanquantile", a, on_host(q, "nanquantile: q"), axis, method, keepdims, weights)
+    found = _nanquantile("nanquantile", a, on_host(q, "nanquantile: q"), axis, method, keepdims, weights)
+    return written(found, out, "nanquantile")
 
 
-def nanpercentile(a: Any, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False,
-                  weights: Any = None) -> Tensor:  # fmt: skip
+def nanpercentile(a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False,
+                  method: str = "linear", keepdims: bool = False, *, weights: Any = None) -> Tensor:  # fmt: skip
     """Percentiles of what is not NaN: see nanquantile."""
     share = np.asarray(on_host(q, "nanpercentile: q")) / 100
-    return _nanquantile("nanpercentile", a, share, axis, method, keepdims, weights)
+    found = _nanquantile("nanpercentile", a, share, axis, method, keepdims, weights)
+    return written(found, out, "nanpercentile")
 
 
-def nanmedian(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+def nanmedian(
+    a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: bool = False
+) -> Tensor:
     """The median of what is not NaN; NaN where nothing is."""
-    return _nanquantile("nanmedian", inexact(a), np.asarray(0.5), axis, "linear", keepdims, None)
+    found = _nanquantile("nanmedian", inexact(a), np.asarray(0.5), axis, "linear", keepdims, None)
+    return written(found, out, "nanmedian")
 
 
 def _of_nothing(x: Tensor, axis: Any, keepdims: bool, who: str) -> Tensor | None:

@@ -14,7 +14,7 @@ from hologram.foundation.errors import ShapeError
 from hologram.foundation.sizes import fixed_range
 from hologram.frontend.array_api.creation import asarray
 from hologram.frontend.linear_algebra import products
-from hologram.frontend.numpy_names.operands import beside
+from hologram.frontend.numpy_names.operands import beside, written
 from hologram.frontend.tensor import Tensor
 from hologram.machine.arguments import pair, sequence
 from hologram.machine.axes import count, integers, normalize_axis, whole
@@ -55,9 +55,12 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
     return products.diagonal(a, offset=offset, axis1=axis1, axis2=axis2)
 
 
-def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Tensor:
+def trace(
+    a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None
+) -> Tensor:
     """The sums of diagonals, of the first two axes by default."""
-    return products.trace(a, offset=offset, axis1=axis1, axis2=axis2, dtype=dtype)
+    found = products.trace(a, offset=offset, axis1=axis1, axis2=axis2, dtype=dtype)
+    return written(found, out, "trace")
 
 
 def diag(v: Any, k: int = 0) -> Tensor:

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from hologram.foundation.errors import ShapeError
+from hologram.foundation import dtypes
+from hologram.foundation.errors import ShapeError, UnsupportedDType
 from hologram.frontend.array_api.creation import asarray
 from hologram.frontend.linear_algebra.products import diagonal
-from hologram.frontend.numpy_names.operands import beside, floating, inexact
+from hologram.frontend.numpy_names.operands import beside, floating, inexact, widened, written
 from hologram.frontend.tensor import Tensor
 from hologram.machine.axes import normalize_axis
 from hologram.opset import complex_numbers, matmul, movement, reduce
@@ -29,7 +30,8 @@ def average(
     if weights is None:
         made = asarray(a)
         found = reduce.mean(made, axis=axis, keepdims=keepdims)
-        return (found, found * 0 + made.size // max(found.size, 1)) if returned else found
+        count = made.size // max(found.size, 1)
+        return (found, made.executor.full(found.shape, count, found.dtype)) if returned else found
     x, w = beside(a, weights)
     if w.shape != x.shape:
         along = isinstance(axis, (int, np.integer)) and -x.ndim <= axis < x.ndim
@@ -37,8 +39,8 @@ def average(
             raise ShapeError(f"average: weights must have shape {x.shape} or lie along axis, got {w.shape}")
         axis = normalize_axis(int(axis), x.ndim, "average")
         w = w.reshape(*(-1 if k == axis else 1 for k in range(x.ndim)))
-    found = _weighted(x, w.expand(x.shape), axis, keepdims)
-    return found if returned else found[0]
+    found, total = _weighted(x, w.expand(x.shape), axis, keepdims)
+    return (found, total.astype(found.dtype, copy=False).expand(found.shape)) if returned else found
 
 
 @accumulated
@@ -49,10 +51,11 @@ def _weighted(x: Tensor, w: Tensor, axis: Any, keepdims: bool) -> tuple[Tensor, 
     return reduce.sum_(x * w, axis=axis, keepdims=keepdims) / total, total
 
 
-def ptp(a: Any, axis: Any = None, *, keepdims: bool = False) -> Tensor:
+def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False) -> Tensor:
     """The distance from the smallest element to the largest, along axes."""
     x = asarray(a)
-    return reduce.max_(x, axis=axis, keepdims=keepdims) - reduce.min_(x, axis=axis, keepdims=keepdims)
+    found = reduce.max_(x, axis=axis, keepdims=keepdims) - reduce.min_(x, axis=axis, keepdims=keepdims)
+    return written(found, out, "ptp")
 
 
 def cov(
@@ -61,7 +64,8 @@ def cov(
 ) -> Tensor:  # fmt: skip
     """The covariance matrix of variables, a row each (a column each unless `rowvar`).
 
-    Sums are divided by N - ddof, which is 1 by default and 0 for `bias`. `fweights` says how often each observation
+    It is f64 or c128 where the device has them, unless `dtype` says otherwise. Sums are divided by N - ddof, which is 1
+    by default and 0 for `bias`. `fweights` says how often each observation
     counts, `aweights` how much.
     """
     x = _observed(m, y, rowvar, dtype)
@@ -73,7 +77,10 @@ def cov(
 
 def _observed(m: Any, y: Any, rowvar: bool, dtype: Any) -> Tensor:
     """The variables as rows."""
-    x = _variables(m if dtype is None else asarray(m).astype(dtype), rowvar)
+    if dtype is not None and not dtypes.dtype(dtype).is_inexact:
+        raise UnsupportedDType(f"cov: dtype must be one of floats, got {dtypes.dtype(dtype)}")
+    m = widened(inexact(m)) if dtype is None else asarray(m).astype(dtype)
+    x = _variables(m, rowvar)
     if y is not None:
         other = _variables(beside(x, y)[1], rowvar)
         if other.shape[1:] != x.shape[1:]:

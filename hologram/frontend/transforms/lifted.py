@@ -162,8 +162,8 @@ class Lifting:
     def full(self, engine: Engine, shape: tuple[int, ...], value: Any, dtype: DType) -> Lifted:
         return self.constant(self.below(tensors.make_full, "full", engine, shape, value, dtype))
 
-    def array(self, engine: Engine, values: np.ndarray) -> Lifted:
-        return self.constant(self.below(tensors.make_constant, "tensor", engine, values))
+    def array(self, engine: Engine, values: np.ndarray, source: Any = None) -> Lifted:
+        return self.constant(self.below(tensors.make_constant, "tensor", engine, values, source))
 
     def copy(self, engine: Engine, source: Any, target: Any) -> None:
         """Writes a tensor into another, which has another value from now on."""

@@ -11,10 +11,10 @@ import numpy as np
 from hologram.foundation.dtypes import dtype
 from hologram.machine.layout import Layout
 from hologram.machine.strided import Strided
-from hologram.opset.forms.default import Default
+from hologram.opset.forms.default import Default, filled
 from hologram.opset.forms.expression import as_tuple
 from hologram.opset.forms.further import FURTHER, further
-from hologram.opset.forms.operation import ARRAYS, Operation, declared
+from hologram.opset.forms.operation import ARRAYS, NUMBERS, Operation, declared
 from hologram.opset.forms.types import promoted
 
 
@@ -65,6 +65,7 @@ class Composite(Operation):
         return frozenset(n for n in self.operands if parameters[n].annotation == "Sequence[Any]")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        args, kwargs = self.by_name(args, kwargs)
         if kwargs and not FURTHER.isdisjoint(kwargs.keys() - self._own):
             return further(self, args, kwargs)
         operands, attributes = self.bind(args, kwargs)
@@ -72,7 +73,7 @@ class Composite(Operation):
             if name in self.sequences and (not isinstance(operand, (tuple, list)) or not operand):
                 raise TypeError(f"{self.name}: a sequence of at least one Tensor is needed, got {operand!r}")
         known = next((o for o in _each(operands) if hasattr(o, "__apply__")), None)
-        if known is None and not any(isinstance(o, ARRAYS) for o in operands):
+        if known is None and not any(isinstance(o, (*NUMBERS, *ARRAYS)) for o in operands):
             kinds = ", ".join(type(o).__name__ for o in operands)
             raise TypeError(f"{self.name}: at least one operand must be a Tensor, got {kinds}")
         made = (self._tensor(known, n, o) for n, o in zip(self.operands, operands, strict=True))
@@ -84,10 +85,13 @@ class Composite(Operation):
             return tuple(self._tensor(known, f"{name}[{k}]", o) for k, o in enumerate(operand))
         if hasattr(operand, "__apply__") or (operand is None and name in self.optional):
             return operand
-        numbers = isinstance(operand, (bool, int, float, complex, *ARRAYS))
+        numbers: bool = isinstance(operand, (*NUMBERS, *ARRAYS))
         if not numbers or any(hasattr(o, "__apply__") for o in _each((operand,))):
             raise TypeError(f"{self.name}: {name} must be a Tensor or numbers, got {type(operand).__name__}")
-        return (Default.executor(None) if known is None else known.executor).tensor(operand)
+        executor = Default.executor(None) if known is None else known.executor
+        if isinstance(operand, ARRAYS):
+            return executor.tensor(operand)
+        return filled(executor, operand)
 
     def infer(self, inputs: Sequence[Any], attributes: Mapping[str, Any]) -> tuple[Layout, ...]:
         results = as_tuple(self.function(*map(_shaped, inputs), **attributes))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+from hologram.foundation.dtypes import bool_, u64, weak
+
 
 class Default:
     """The seam to the default executor, which the frontend opens: it stands above, and says so when it is imported.
@@ -13,3 +15,9 @@ class Default:
     """
 
     executor: ClassVar[Callable[[Any], Any]]
+
+
+def filled(executor: Any, number: bool | int | float | complex) -> Any:
+    """A number as a tensor without axes; one of a call while a function is traced, which may be another each time."""
+    beyond = type(number) is int and number > weak(bool_, number).highest
+    return executor.full((), number, u64 if beyond else weak(bool_, number))

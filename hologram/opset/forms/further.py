@@ -56,6 +56,8 @@ def further(operation: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) ->
 
 def into(result: Any, target: Any, who: str) -> Any:
     """The result, written to a tensor or an array of its shape, whose dtype holds such numbers."""
+    if not isinstance(target, np.ndarray) and not hasattr(target, "executor"):
+        raise TypeError(f"{who}: out must be a tensor or an array, got {target!r}")
     if result.shape != target.shape:
         raise ShapeError(f"{who}: out must have shape {result.shape}, got {target.shape}")
     if isinstance(target, np.ndarray):

@@ -102,6 +102,10 @@ class Indexed(GeneratedOperation):
         return super().operands[self.hidden :]
 
     @property
+    def takes_numbers(self) -> bool:
+        return False
+
+    @property
     def placed(self) -> bool:
         return not (self.over or self.base or self.window)
 

@@ -21,14 +21,16 @@ from hologram.machine.limits import Limits
 from hologram.machine.plan import Plan, Target
 from hologram.opset.forms.accuracy import Loss
 from hologram.opset.forms.applicable import answers, outranks
-from hologram.opset.forms.default import Default
+from hologram.opset.forms.default import Default, filled
 from hologram.opset.forms.further import FURTHER, further
 from hologram.opset.forms.pieces import Pieces
+from hologram.opset.forms.places import Arguments, arranged, named, places, settles
 from hologram.opset.forms.public import PublicSignature, PublicText
 
 Input = Layout | Number  # what an operation sees of an operand: a tensor's layout or a Python number
 Inputs = Sequence[Input | None]
 ARRAYS = (np.ndarray, np.generic, list, tuple)  # of the host, that become tensors
+NUMBERS = (bool, int, float, complex)  # Python's, that become tensors where there is none beside them
 Layouts = Sequence[Layout]
 Elements = Sequence[Value | Number | None]  # of operands, at one place
 Attributes = Mapping[str, Any]
@@ -39,10 +41,6 @@ ATEN_WORDS: Mapping[str, tuple[str, ...]] = {
     "axes": ("dims",), "axis": ("dim", "dims"), "causal": ("is_causal",), "k": ("diagonal",), "keepdims": ("keepdim",),
     "repetitions": ("repeats",), "shape": ("size",), "shift": ("shifts",), "value": ("fill_value",),
 }  # fmt: skip
-
-
-# What NumPy calls an argument, as keywords of any operation that has it.
-ALSO = {"ddof": "correction", "a_min": "min", "a_max": "max"}
 
 
 @frozen
@@ -254,6 +252,11 @@ class Operation:
         """Whether a device of these limits computes it, on operands; elsewhere the host, where a user lets it."""
         return True
 
+    @property
+    def takes_numbers(self) -> bool:
+        """Whether operands may be numbers; those of others become tensors without axes."""
+        return True
+
     def infer(self, inputs: Inputs, attributes: Attributes) -> tuple[Layout, ...]:
         """Layouts of new outputs; raises ShapeError or UnsupportedDType for inputs that do not fit."""
         raise NotImplementedError
@@ -270,45 +273,25 @@ class Operation:
             if wanted.shape != given.shape:
                 raise ShapeError(f"{self.name}: the output must have shape {wanted.shape}, got {given.shape}")
 
-    def bind(
-        self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Arguments sorted into operands and attributes; attributes may be given by position, after the operands."""
+    def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Arguments:
+        """Arguments sorted into operands and attributes; attributes may be given by place, after the operands."""
         if not kwargs and len(args) == len(self.operands) and not self._required:
             return args, self.attributes
         if len(args) == len(self.operands) and self._required <= kwargs.keys():
             attributes = {**self.attributes, **kwargs}
-            if len(attributes) == len(self.attributes) and all(map(_settles, kwargs.values())):
+            if len(attributes) == len(self.attributes) and all(map(settles, kwargs.values())):
                 return args, attributes
-        return self._sorted(args, kwargs)
+        return arranged(self, *self.by_name(args, kwargs))
 
-    def _sorted(
-        self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """See bind; any arguments, also those to refuse."""
-        names = (*self.operands, *self.attributes)
-        if len(args) > len(names):
-            raise TypeError(f"{self.name} takes at most {len(names)} arguments, got {len(args)}")
-        given = dict(zip(names, args, strict=False))
-        for name, value in kwargs.items():
-            name = ALSO.get(name, name) if name not in names else name
-            if name not in names:
-                raise TypeError(f"{self.name} has no argument {name!r}: it has {', '.join(names)}")
-            if name in given:
-                raise TypeError(f"{self.name} got two values for {name!r}")
-            given[name] = value
-        parameters = self.signature.parameters
-        for name in names:
-            if name not in given:
-                if parameters[name].default is inspect.Parameter.empty:
-                    raise TypeError(f"{self.name} needs the argument {name!r}")
-                given[name] = parameters[name].default
-            if name in self.attributes and not _settles(given[name]):
-                kind = type(given[name]).__name__
-                raise TypeError(
-                    f"{self.name}: {name} must be a number, a name or a sequence of them, got {kind}"
-                )
-        return tuple(given[n] for n in self.operands), {n: given[n] for n in self.attributes}
+    def by_name(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Arguments:
+        """The operands by place, and all else by name."""
+        many = len(args) > len(self.operands)
+        return named(self, args, kwargs) if many else (args, dict(kwargs))
+
+    @cached_property
+    def places(self) -> tuple[str, ...]:
+        """What arguments given by place are: as in NumPy, where NumPy has a function of the name."""
+        return places(self.name, self.operands, tuple(self.attributes))
 
     @cached_property
     def _required(self) -> frozenset[str]:
@@ -329,12 +312,15 @@ class Operation:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Computes on tensors (see the declaration for the arguments); on Values it writes itself into a program.
 
-        Arrays without a tensor beside them become tensors of the default executor. An operation without operands
-        (random numbers) takes an executor first, `hg.random_uniform(ex, (3,))`, or a `device`, or runs on the default.
+        Arrays and numbers without a tensor beside them become tensors of the default executor. An operation without
+        operands (random numbers) takes an executor first, `hg.random_uniform(ex, (3,))`, or a `device`, or runs on the
+        default.
         """
         count, attributes = self.common
         operands = args
         if kwargs or len(args) != count:
+            if self.operands:
+                args, kwargs = self.by_name(args, kwargs)
             if not FURTHER.isdisjoint(kwargs) and not FURTHER.isdisjoint(kwargs.keys() - self._own):
                 return further(self, args, kwargs)
             if not self.operands:
@@ -358,6 +344,11 @@ class Operation:
             executor = Default.executor(None)
             made = [executor.tensor(o) if isinstance(o, ARRAYS) else o for o in operands]
             return executor.apply(self, made, attributes)
+        first = next((k for k, o in enumerate(operands) if isinstance(o, NUMBERS)), None)
+        if first is not None:  # the others have its dtype, as numbers beside a tensor have
+            executor = Default.executor(None)
+            made = [filled(executor, o) if k == first else o for k, o in enumerate(operands)]
+            return executor.apply(self, made, attributes)
         kinds = ", ".join(type(o).__name__ for o in operands) or "nothing"
         raise TypeError(f"{self.name}: at least one operand must be a Tensor, got {kinds}")
 
@@ -367,11 +358,6 @@ class Operation:
     def __reduce__(self) -> Any:
         """To pickles and copies it is the declared one, which a function of hologram's may hide by its name."""
         return (declared_as, (self.name,)) if OPERATIONS.get(self.name) is self else self.name
-
-
-def _settles(value: Any) -> bool:
-    """Whether it can be an attribute, which is part of what a launch is kept by."""
-    return type(value).__hash__ is not None or type(value) is list
 
 
 OPERATIONS: dict[str, Operation] = {}

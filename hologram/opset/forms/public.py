@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Container, Sequence
+from itertools import takewhile
 from typing import Any, ClassVar
+
+from hologram.opset.forms.further import UNSAID
+
+
+def known(places: Sequence[str], declared: Container[str]) -> tuple[str, ...]:
+    """The arguments that can be given by place: up to the first that only NumPy has."""
+    return tuple(takewhile(lambda name: name in declared or name in UNSAID, places))
 
 
 class PublicSignature:
@@ -17,8 +25,11 @@ class PublicSignature:
         declared = operation.signature.parameters
         parameters: list[inspect.Parameter] = []
         kind_now = kinds.POSITIONAL_OR_KEYWORD
-        for name in (*operation.operands, *operation.attributes):
-            default = declared[name].default
+        by_place = known(operation.places, declared)
+        for name in (*by_place, *(n for n in operation.attributes if n not in by_place)):
+            if name not in by_place and by_place != (*operation.operands, *operation.attributes):
+                kind_now = kinds.KEYWORD_ONLY
+            default = declared[name].default if name in declared else UNSAID[name]
             if default is kinds.empty and parameters and parameters[-1].default is not kinds.empty:
                 kind_now = kinds.KEYWORD_ONLY  # after arguments that may be left out
             parameters.append(kinds(name, kind_now, default=default))

@@ -135,7 +135,7 @@ def of_kernel(
         else:
             checking = view if parameter.access is Access.READ else target
             viewed = checking(executor, who, buffer)
-        if viewed.dtype != parameter.dtype:
+        if viewed.dtype is not parameter.dtype:
             raise UnsupportedDType(
                 f"{name}: buffer {parameter.name} must be {parameter.dtype}, got {viewed.dtype}"
             )

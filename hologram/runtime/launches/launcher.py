@@ -19,7 +19,7 @@ from hologram.machine.kernel import Area, Call, Draft, Launch, Prepared, Repetit
 from hologram.machine.limits import Limits
 from hologram.machine.plan import Given, Plan, Step
 from hologram.runtime.launches.observer import Observer, subject
-from hologram.runtime.launches.validation import fitted
+from hologram.runtime.launches.validation import fitted, operation_of
 from hologram.runtime.memory.blocks import Block, storage_bytes
 from hologram.runtime.memory.buffer import Buffer
 from hologram.runtime.memory.memory_pool import Pool
@@ -323,13 +323,13 @@ def _checked(step: Step) -> Step:
     """The step with numbers of its scalars' dtypes, and a program that is real."""
     if step.kernel.stem:
         return step
-    name = step.kernel.name
+    name = operation_of(step.kernel.name)
     numbers: list[Any] = []
     for s, x in zip(step.kernel.scalars, step.scalars, strict=True):
         if type(x) is Given:
             numbers.append(x)
         else:
-            held = codes.scalar(fitted(x, s.dtype, f"{name}, scalar {s.name}"), s.dtype)
+            held = codes.scalar(fitted(x, s.dtype, f"{name}, {s.name}"), s.dtype)
             numbers += parts.scalars(held, s.dtype)
     return Step(pipeline.held(step.program), step.operands, tuple(numbers), step.grid)
 

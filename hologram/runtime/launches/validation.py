@@ -54,6 +54,13 @@ def _briefly(numbers: Any) -> str:
     return text if len(text) <= 60 else f"{text[:40]}... ({len(text)} characters)"
 
 
+def operation_of(kernel: str) -> str:
+    """What a user calls of which a kernel is made: `add` of `atlas_add_u8`; a kernel of a user's own is that itself."""
+    name, _, dtype = kernel.removeprefix("atlas_").rpartition("_")
+    generated = kernel.startswith("atlas_") and any(d.name == dtype for d in dtypes.ALL)
+    return name if generated else kernel
+
+
 def fitted(value: Any, dtype: DType, who: str) -> Number:
     """The number as its dtype holds it; floats are rounded later, by who packs them.
 

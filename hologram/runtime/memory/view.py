@@ -27,6 +27,10 @@ class View(Strided):
         self.buffer = buffer
         self.layout = layout
 
+    __init__.__qualname__ = (
+        "Tensor (hologram.asarray makes one of numbers, lists and arrays)"  # of Python's own errors
+    )
+
     @property
     def executor(self) -> Allocation:
         return self.buffer.executor

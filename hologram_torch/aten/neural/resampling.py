@@ -82,7 +82,7 @@ def _in_bytes(x: Tensor, along: Sequence[Table]) -> Tensor:
             bits = next((b for b in range(22) if int(0.5 + largest * 2 ** (b + 1)) >= 2**15), 22)
             whole = np.trunc(table.weights * 2.0**bits + np.copysign(0.5, table.weights)) * 2.0**-bits
             table = Table(table.positions, whole, table.length)
-        moved = resampled(x.transpose(axis, -1), [table]).transpose(axis, -1)
+        moved = resampled(x.swapaxes(axis, -1), [table]).swapaxes(axis, -1)
         x = hg.clip(hg.floor(moved + 0.5), 0, 255).astype(dtypes.u8) if moved.dtype is not x.dtype else moved
     return x
 

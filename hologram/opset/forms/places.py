@@ -1,0 +1,108 @@
+"""Arguments of operations by place: in NumPy's order where NumPy has a function of the name, else the declaration's."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from hologram.opset.forms.further import FURTHER
+
+# What NumPy calls an argument, as keywords of any operation that has it.
+ALSO = {"ddof": "correction", "a_min": "min", "a_max": "max", "N": "n_rows", "M": "n_cols"}
+
+Arguments = tuple[tuple[Any, ...], dict[str, Any]]
+_REQUIRED = inspect.Parameter.empty
+
+
+@lru_cache(maxsize=1024)
+def theirs(name: str) -> Mapping[str, Any] | None:
+    """The parameters by place of NumPy's function of a name, with their defaults; None where NumPy does not tell."""
+    function = getattr(np, name, None)
+    if isinstance(function, np.ufunc):
+        outputs = ["out"] if function.nout == 1 else [f"out{k + 1}" for k in range(function.nout)]
+        return {f"x{k + 1}": _REQUIRED for k in range(function.nin)} | dict.fromkeys(outputs)
+    try:
+        parameters = inspect.signature(function).parameters.values() if callable(function) else ()
+    except ValueError:  # a function of C that does not say what it takes
+        return None
+    if not parameters or any(p.kind is p.VAR_POSITIONAL for p in parameters):
+        return None
+    return {p.name: p.default for p in parameters if p.kind is not p.KEYWORD_ONLY}
+
+
+def places(name: str, operands: Sequence[str], attributes: Sequence[str]) -> tuple[str, ...]:
+    """What an operation's arguments by place are, the operands first; names that it lacks are NumPy's."""
+    given = theirs(name)
+    own = (*operands, *attributes)
+    if given is None or not operands:
+        return own
+    # What NumPy requires has no name in common with ours, what it defaults has.
+    called = [
+        own[k] if default is _REQUIRED and k < len(own) else ALSO.get(n, n) if n not in own else n
+        for k, (n, default) in enumerate(given.items())
+    ]
+    found = (*operands, *called[len(operands) :])
+    return found if len(set(found)) == len(found) else own  # they have no more than the name in common
+
+
+def named(operation: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Arguments:
+    """Operands by place, and all other arguments by name; TypeError for what the operation lacks."""
+    count, who = len(operation.operands), operation.name
+    rest, order = args[count:], operation.places[count:]
+    found = dict(kwargs)
+    if len(rest) > len(order):
+        most = count + len(order)
+        raise TypeError(f"{who} takes at most {most} arguments by place, got {len(args)}{_hint(operation)}")
+    for name, value in zip(order, rest, strict=False):
+        if name in found:
+            raise TypeError(f"{who} got two values for {name!r}")
+        if name in operation.attributes or name in FURTHER:
+            found[name] = value
+        elif not _said(who, name, value):
+            raise TypeError(
+                f"{who} has no argument {name!r}, which is NumPy's at this place: got {value!r}{_hint(operation)}"
+            )
+    return args[:count], found
+
+
+def _said(function: str, name: str, value: Any) -> bool:
+    """Whether NumPy's default is given, which is what is done anyway."""
+    default = (theirs(function) or {}).get(name, _REQUIRED)
+    return value is default or (isinstance(value, (str, bool, int)) and value == default)
+
+
+def _hint(operation: Any) -> str:
+    by_name = [name for name in operation.attributes if name not in operation.places]
+    return f"; by name it takes {', '.join(by_name)}" if by_name else ""
+
+
+def arranged(operation: Any, operands: tuple[Any, ...], given: Mapping[str, Any]) -> Arguments:
+    """Operands and attributes in the declaration's order, with defaults; TypeError for what is lacking or unknown."""
+    who, names = operation.name, (*operation.operands, *operation.attributes)
+    found = dict(zip(operation.operands, operands, strict=False))
+    for name, value in given.items():
+        name = ALSO.get(name, name) if name not in names else name
+        if name not in names:
+            raise TypeError(f"{who} has no argument {name!r}: it has {', '.join(names)}")
+        if name in found:
+            raise TypeError(f"{who} got two values for {name!r}")
+        found[name] = value
+    parameters = operation.signature.parameters
+    for name in names:
+        if name not in found:
+            if parameters[name].default is inspect.Parameter.empty:
+                raise TypeError(f"{who} needs the argument {name!r}")
+            found[name] = parameters[name].default
+        if name in operation.attributes and not settles(found[name]):
+            kind = type(found[name]).__name__
+            raise TypeError(f"{who}: {name} must be a number, a name or a sequence of them, got {kind}")
+    return tuple(found[n] for n in operation.operands), {n: found[n] for n in operation.attributes}
+
+
+def settles(value: Any) -> bool:
+    """Whether it can be an attribute, which is part of what a launch is kept by."""
+    return type(value).__hash__ is not None or type(value) is list
