@@ -7,13 +7,17 @@ from typing import Any
 
 import numpy as np
 
+from hologram.atlas import functions as atlas
+from hologram.atlas.functions import select
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import DType
 from hologram.foundation.errors import ShapeError, UnsupportedDType
 from hologram.opset import logic
 from hologram.opset.complex_numbers import imag, real
+from hologram.opset.forms import types
 from hologram.opset.forms.accumulator import accumulated
 from hologram.opset.forms.default import Default
+from hologram.opset.forms.map import Elementwise
 from hologram.opset.forms.operation import ARRAYS
 
 
@@ -83,4 +87,16 @@ def _averaged(x: Any, mask: Any, mean: Any, operation: Any, attributes: Mapping[
     squares = real(away) * real(away) + imag(away) * imag(away) if x.dtype.is_complex else away * away
     count = count - attributes["correction"]
     variance = squares.sum(**folded) / logic.where(count > 0, count, 0.0)
-    return variance.sqrt() if operation.name == "std" else variance
+    return _root(variance) if operation.name == "std" else variance
+
+
+def _root_slope(cotangent: Any, result: Any) -> Any:
+    """Of a variance of 0 none, as std has it."""
+    none = result == 0.0
+    return select(none, 0.0, cotangent * 0.5 / select(none, 1.0, result))
+
+
+_root = Elementwise(
+    name="root_of_variance", function=lambda x: atlas.sqrt(x), reference=np.sqrt, samples=lambda rng, dtype: (),
+    types=types.floating, gradient={"x": _root_slope},
+)  # fmt: skip

@@ -19,6 +19,7 @@ from hologram.opset.forms.accuracy import POLYNOMIAL, QUOTIENT
 from hologram.opset.forms.holomorphic import holomorphic
 from hologram.opset.forms.map import elementwise
 from hologram.opset.forms.numpy_elementwise import numpy_elementwise
+from hologram.opset.forms.polynomials import polynomial
 from hologram.opset.forms.samples import binary, unary
 
 
@@ -125,7 +126,23 @@ def _beside_one(x: Value) -> Value:
     if x.dtype.is_complex:
         low, high = _roots(x)
         return low * high
-    return atlas.sqrt((1.0 - x) * (1.0 + x))
+    # At the ends a factor is 0 and the other's slope infinite: derivatives are read from the square there.
+    return atlas.sqrt(select(atlas.absolute(x) == 1.0, 1.0 - x * x, (1.0 - x) * (1.0 + x)))
+
+
+def _acosh_slope(x: Value) -> Value:
+    """1 / (sqrt(x - 1) sqrt(x + 1)); at 1 as a product, whose derivatives are infinite and of one sign."""
+    slope = 1.0 / (atlas.sqrt(x - 1.0) * atlas.sqrt(x + 1.0))
+    if x.dtype.is_complex:
+        return slope
+    return select(x == 1.0, atlas.rsqrt(x - 1.0) * atlas.rsqrt(x + 1.0), slope)
+
+
+def _atanh_slope(x: Value) -> Value:
+    """1 / (1 - x^2); of real numbers as a sum, whose derivatives are infinite at the ends, not infinity times 0."""
+    if x.dtype.is_complex:
+        return 1.0 / ((1.0 - x) * (1.0 + x))
+    return 0.5 / (1.0 - x) + 0.5 / (1.0 + x)
 
 
 @numpy_elementwise(
@@ -180,15 +197,26 @@ def sinh(x):
     """The hyperbolic sine, (exp(x) - exp(-x)) / 2."""
     if x.dtype.is_complex:
         return _turned_down(atlas.sin(_turned_up(x)))
-    magnitude = atlas.absolute(x)
+    return _with_sign(_sinh(atlas.absolute(x)), x)
+
+
+def _sinh(magnitude: Value) -> Value:
     less = atlas.expm1(magnitude)
     half = atlas.exp(magnitude * 0.5)  # its square overflows only where the result does
-    return _with_sign(select(magnitude < 20.0, (less + less / (less + 1.0)) * 0.5, half * 0.5 * half), x)
+    return select(magnitude < 20.0, (less + less / (less + 1.0)) * 0.5, half * 0.5 * half)
+
+
+def _cosh_slope(x: Value) -> Value:
+    """sinh without the sign of -0.0, at which magnitudes are differentiated from the right."""
+    if x.dtype.is_complex:
+        return sinh(x)
+    magnitude = _sinh(atlas.absolute(x))
+    return select(x < 0.0, -magnitude, magnitude)
 
 
 @numpy_elementwise(
     types=types.floating, dtypes=INEXACT, samples=unary(-100, 100), ulp=6, looser=(QUOTIENT, POLYNOMIAL),
-    aten=("cosh",), gradient={"x": holomorphic(lambda cotangent, x: cotangent * sinh(x))})  # fmt: skip
+    aten=("cosh",), gradient={"x": holomorphic(lambda cotangent, x: cotangent * _cosh_slope(x))})  # fmt: skip
 def cosh(x):
     """The hyperbolic cosine, (exp(x) + exp(-x)) / 2."""
     return _cosh_of(x)
@@ -208,8 +236,7 @@ def asinh(x):
 
 @numpy_elementwise(
     types=types.floating, dtypes=INEXACT, samples=unary(1, 50), ulp=5, looser=(QUOTIENT, POLYNOMIAL), aten=("acosh",),
-    gradient={"x": holomorphic(
-        lambda cotangent, x: cotangent / (atlas.sqrt(x - 1.0) * atlas.sqrt(x + 1.0)))})  # fmt: skip
+    gradient={"x": holomorphic(lambda cotangent, x: cotangent * _acosh_slope(x))})  # fmt: skip
 def acosh(x):
     """The number at least 0 whose hyperbolic cosine is x; NaN below 1. Of complex numbers the whole plane."""
     if x.dtype.is_complex:
@@ -229,7 +256,7 @@ def acosh(x):
 
 @numpy_elementwise(
     types=types.floating, dtypes=INEXACT, samples=unary(-1, 1), ulp=5, looser=(QUOTIENT, POLYNOMIAL), aten=("atanh",),
-    gradient={"x": holomorphic(lambda cotangent, x: cotangent / ((1.0 - x) * (1.0 + x)))})  # fmt: skip
+    gradient={"x": holomorphic(lambda cotangent, x: cotangent * _atanh_slope(x))})  # fmt: skip
 def atanh(x):
     """The number whose hyperbolic tangent is x; infinite at 1 and -1, NaN beyond, but of complex numbers."""
     if x.dtype.is_complex:
@@ -250,8 +277,9 @@ def direction(z: Value) -> tuple[Value, Value]:
         for v in (x, y)
     )
     length = atlas.sqrt(across * across + up * up)
-    length = select(length == 0.0, 1.0, length)
-    return across / length, up / length
+    none = length == 0.0
+    length = select(none, 1.0, length)
+    return select(none, 0.0, across / length), select(none, 0.0, up / length)
 
 
 def _share(cotangent: Value, side: Value, length: Value) -> Value:
@@ -265,10 +293,41 @@ def _share(cotangent: Value, side: Value, length: Value) -> Value:
 def hypot(x, y):
     """sqrt(x * x + y * y), without overflow; infinite where either is, even beside NaN."""
     a, b = atlas.absolute(x), atlas.absolute(y)
-    low, high = atlas.minimum(a, b), atlas.maximum(a, b)
+    larger = a > b  # chosen: of equals an extreme halves each derivative, which is wrong from the second on
+    low, high = select(larger, b, a), select(larger, a, b)
     ratio = select(high == 0.0, high, low / high)
     length = high * atlas.sqrt(1.0 + ratio * ratio)
     return select((a == math.inf) | (b == math.inf), math.inf, length)
+
+
+_SINE_OVER = tuple((-1) ** k / math.factorial(2 * k + 1) for k in reversed(range(7)))
+
+
+def sine_over(x: Value, far: Value) -> Value:
+    """sin(x) / x: near 0 its series, since derivatives of a quotient cancel there and a guard has none; else `far`."""
+    size = atlas.absolute(complex_parts.real(x)) + atlas.absolute(complex_parts.imag(x))
+    return select(size < 0.5, polynomial(x * x, _SINE_OVER), far)
+
+
+@numpy_elementwise(types=types.floating, dtypes=INEXACT, samples=unary(-8, 8, special=False), ulp=4, absolute=1.0,
+                   parts_ulp=64, looser=(QUOTIENT, POLYNOMIAL), aten=("sinc",))  # fmt: skip
+def sinc(x):
+    """sin(pi x) / (pi x), and 1 at 0."""
+    turned = x - (atlas.round_(complex_parts.real(x) * 0.5) * 2.0).to(x.dtype)
+    return sine_over(x * math.pi, atlas.sin(turned * math.pi) / x * (1.0 / math.pi))
+
+
+@numpy_elementwise(
+    types=types.floating, samples=unary(-99, 99), ulp=2, looser=(QUOTIENT,),
+    gradient={"x": lambda cotangent, result: cotangent * (atlas.power(result, -2.0) / 3.0)})  # fmt: skip
+def cbrt(x):
+    """The cube root, of numbers below 0 as well."""
+    size = atlas.absolute(x)
+    plain = (size > 0.0) & (size < math.inf)
+    inner = select(plain, size, 1.0)
+    root = atlas.power(inner, 1.0 / 3.0)
+    root = root - (root - inner / (root * root)) / 3.0  # one of Newton's steps
+    return _with_sign(select(plain, root, size), x)
 
 
 def _weight(cotangent, x, y):

@@ -100,7 +100,8 @@ def _beyond(left: Value, y: Value) -> Value:
 @numpy_elementwise(
     types=types.number, dtypes=NUMBERS, ulp=0.5, aten=("remainder.Tensor",), out_names=("vector_remainder",),
     gradient={"x": lambda cotangent, x, y: cotangent,  # at multiples of y too, whose zeros are chosen
-              "y": lambda cotangent, x, y: -cotangent * floor_divide(x, y)})  # fmt: skip
+              # Rounded once more, as quotients of 0 are none of a floor.
+              "y": lambda cotangent, x, y: -cotangent * atlas.floor(floor_divide(x, y))})  # fmt: skip
 def remainder(x, y):
     """x - y * floor(x / y): the sign of y; for integers 0 where y is 0."""
     left = x % y

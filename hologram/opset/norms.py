@@ -40,19 +40,26 @@ def _samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
 
 def _gradient(cotangent: Any, x: Any, result: Any, order: float) -> Any:
     """0 where the norm is 0, which has no derivative there, and shared by elements that are equally large."""
-    sign = select(x > 0.0, 1.0, select(x < 0.0, -1.0, x * 0.0))
     if order == 0:
         return cotangent * 0.0 * x
+    none = result == 0.0
+    length = select(none, 1.0, result)
+    if (
+        order == 2
+    ):  # by the element itself: with a sign of its own an element of 0 would have no second derivative
+        return select(none, 0.0, cotangent * (x / length))
+    sign = select(x > 0.0, 1.0, select(x < 0.0, -1.0, x * 0.0))
     if math.isinf(order):
         extreme = (atlas.absolute(x) == result).to(x.dtype)
         return cotangent * sign * extreme / reduce_add(extreme)
     if order == 1:
         return cotangent * sign
-    none = result == 0.0
-    ratio = atlas.absolute(x) / select(none, 1.0, result)
-    if order == 2:
-        return select(none, 0.0, cotangent * sign * ratio)
-    steep = select(ratio == 0.0, 0.0, atlas.power(ratio, order - 1.0))
+    ratio = atlas.absolute(x) / length
+    steep = atlas.power(ratio, order - 1.0)
+    if order >= 2:  # at 0 from the right, as magnitudes are differentiated
+        sign = select(x < 0.0, -1.0, x.builder.constant(1.0, x.dtype))
+    else:
+        steep = select(ratio == 0.0, 0.0, steep)
     return select(none, 0.0, cotangent * sign * steep)
 
 

@@ -183,7 +183,8 @@ def var(x, *, axis=None, correction: float = 0.0, keepdims=False):
 def _std_gradient(cotangent, x, result, correction):
     """Of a row whose elements are all equal 0, where the root has no derivative, as in PyTorch."""
     deviation = x - reduce_add(x) / width(x)
-    share = select(result == 0.0, 0.0, cotangent / (result * (width(cotangent) - correction)))
+    none = result == 0.0
+    share = select(none, 0.0, cotangent / (select(none, 1.0, result) * (width(cotangent) - correction)))
     return share.to(x.dtype) * deviation
 
 

@@ -10,13 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from hologram.foundation.dtypes import COMPLEX, COMPUTED, DType, i64
+from hologram.atlas.functions import select
+from hologram.foundation.dtypes import COMPLEX, COMPUTED, INEXACT, DType, i64
 from hologram.foundation.errors import ShapeError
 from hologram.foundation.frozen import frozen
 from hologram.machine.axes import normalize_axis, whole
 from hologram.machine.layout import Layout
 from hologram.machine.plan import Plan, Target
+from hologram.opset.forms import types
 from hologram.opset.forms.default import Default
+from hologram.opset.forms.map import Elementwise
 from hologram.opset.forms.operation import (
     ARRAYS,
     Attributes,
@@ -160,3 +163,13 @@ def sort(x, *, axis=-1, descending=False, stable=True):
           positions=True, aten=("argsort",), further=_of_any_kind)  # fmt: skip
 def argsort(x, *, axis=-1, descending=False, stable=True):
     """The positions (i64) of the elements in order along an axis; equal ones stay as they were."""
+
+
+# Not an operation of its own: what lies between two elements in order. Of equals each keeps its share of a cotangent.
+mixed = Elementwise(
+    name="mixed", types=types.floating, dtypes=INEXACT, reference=lambda a, b, weight: a + (b - a) * weight,
+    function=lambda a, b, weight: select(a == b, a, a * (1.0 - weight) + b * weight),
+    samples=lambda rng, dtype: (),
+    gradient={"a": lambda cotangent, weight: cotangent * (1.0 - weight),
+              "b": lambda cotangent, weight: cotangent * weight, "weight": None},
+)  # fmt: skip

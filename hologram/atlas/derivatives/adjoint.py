@@ -24,8 +24,11 @@ Law = Callable[..., tuple[Value | None, ...]]
 
 
 def _power(c: Value, z: Value, x: Value, y: Value) -> tuple[Value, ...]:
-    """(x^y)' = y x^(y - 1) x' + x^y log(x) y'; 0 where a power is constant: exponent 0, base 0."""
-    by_base = select(y == 0.0, 0.0, c * y * atlas.power(x, y - 1.0))
+    """(x^y)' = y x^(y - 1) x' + x^y log(x) y'; 0 where a power is constant: exponent 0, base 0.
+
+    An exponent of 0 needs no choice but where it is multiplied by what is not finite: its own derivative counts.
+    """
+    by_base = select((y == 0.0) & ((x == 0.0) | (x != x)), 0.0, c * y * atlas.power(x, y - 1.0))
     return by_base, select(x == 0.0, 0.0, c * z * atlas.log(x))
 
 

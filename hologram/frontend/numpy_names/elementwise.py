@@ -52,15 +52,8 @@ def fabs(x: Any) -> Tensor:
 
 
 def cbrt(x: Any) -> Tensor:
-    """Cube roots, of numbers below 0 as well; within 2 ULP."""
-    made = floating(x, "cbrt")
-    wide = made.astype(made.dtype.computed, copy=False)
-    size = arithmetic.abs_(wide)
-    plain = logic.logical_and(logic.isfinite(size), logic.not_equal(size, 0))
-    inner = logic.where(plain, size, 1.0)
-    root = power.pow_(inner, 1 / 3)
-    root = root - (root - inner / (root * root)) / 3  # one step of Newton's
-    return functions.copysign(logic.where(plain, root, size), wide).astype(made.dtype, copy=False)
+    """Cube roots, of numbers below 0 as well."""
+    return functions.cbrt(asarray(x))
 
 
 def rint(x: Any, out: Any = None, *, where: Any = True) -> Tensor:
@@ -70,10 +63,7 @@ def rint(x: Any, out: Any = None, *, where: Any = True) -> Tensor:
 
 def sinc(x: Any) -> Tensor:
     """sin(pi x) / (pi x), and 1 at 0."""
-    made = inexact(x)
-    there = logic.not_equal(made, 0)
-    turned = logic.where(there, made, 1.0) * math.pi
-    return logic.where(there, arithmetic.sin(turned) / turned, 1.0)
+    return functions.sinc(asarray(x))
 
 
 def heaviside(x1: Any, x2: Any) -> Tensor:

@@ -162,12 +162,7 @@ def _between(ordered: Tensor, n: int, share: float, method: str) -> Tensor:
     low, high = (min(max(k, 0), n - 1) for k in (below, below + 1))
     if low == high or weight in (0.0, 1.0):
         return ordered[..., high if weight == 1.0 else low]
-    return _mixed(ordered[..., low], ordered[..., high], weight)
-
-
-def _mixed(a: Any, b: Any, weight: Any) -> Any:
-    """a + (b - a) weight, exact at both ends; of equal infinities these."""
-    return logic.where(logic.equal(a, b), a, a * (1.0 - weight) + b * weight)
+    return sort.mixed(ordered[..., low], ordered[..., high], weight)
 
 
 def _weighed(who: str, x: Tensor, flat: Tensor, axis: Any, weights: Any) -> tuple[Tensor, Tensor]:
@@ -224,7 +219,7 @@ def _nanquantile(
         low = arithmetic.minimum(arithmetic.maximum(below.astype("i64"), 0), last)
         high = arithmetic.minimum(arithmetic.maximum(below.astype("i64") + 1, 0), last)
         first, then = (indexing.gather(ordered, k, dim=-1) for k in (low, high))
-        value = logic.where(logic.equal(weight, 1.0), then, _mixed(first, then, weight))
+        value = logic.where(logic.equal(weight, 1.0), then, sort.mixed(first, then, weight))
         found.append(logic.where(logic.equal(weight, 0.0), first, value)[..., 0])
     return _joined(found, q.shape, x, each)
 

@@ -75,7 +75,8 @@ def _right(x: Value) -> Value:
     zeta = 2.0 * x * root / 3.0
     z = 1.0 / zeta
     ratio = polynomial(z, _AN) / polynomial(z, _AD)
-    return (0.5 / math.sqrt(math.pi)) * ratio / (atlas.sqrt(root) * atlas.exp(zeta))
+    # No quotient by an exponential: where that overflows, derivatives would be 0 times infinity.
+    return (0.5 / math.sqrt(math.pi)) * ratio / atlas.sqrt(root) * atlas.exp(-zeta)
 
 
 def _left(x: Value) -> Value:

@@ -18,6 +18,7 @@ from hologram.opset.forms import types
 from hologram.opset.forms.map import elementwise
 from hologram.opset.forms.polynomials import monic, polynomial
 from hologram.opset.forms.samples import unary
+from hologram.opset.functions import sine_over
 
 if TYPE_CHECKING:
     from scipy import special
@@ -112,7 +113,8 @@ def _j0(x: Value) -> Value:
     y = atlas.absolute(x)
     z = y * y
     near = (z - _ZEROS_0[0]) * (z - _ZEROS_0[1]) * polynomial(z, _J0_RP) / monic(z, _J0_RQ)
-    return select(y <= 5.0, select(y < 1e-5, 1.0 - z * 0.25, near), _far(y, _FAR_0, math.pi / 4, False))
+    tiny = 1.0 - z * (0.25 - z * (1.0 / 64.0 - z * (1.0 / 2304.0)))  # derivatives are read there too
+    return select(y <= 5.0, select(y < 1e-5, tiny, near), _far(y, _FAR_0, math.pi / 4, False))
 
 
 def _j1(x: Value) -> Value:
@@ -123,21 +125,34 @@ def _j1(x: Value) -> Value:
     return select(y <= 5.0, near, select(x < 0.0, -far, far))
 
 
-def _defined(x: Value, value: Value) -> Value:
-    """Of the second kind: -infinity at 0, NaN below."""
-    return select(x == 0.0, -math.inf, select(x < 0.0, math.nan, value))
+def _j1_over(x: Value) -> Value:
+    """_j1(x) / x, near 0 without that division, whose derivatives cancel."""
+    y = atlas.absolute(x)
+    z = y * y
+    near = polynomial(z, _J1_RP) / monic(z, _J1_RQ) * (z - _ZEROS_1[0]) * (z - _ZEROS_1[1])
+    return select(y <= 5.0, near, _far(y, _FAR_1, 0.75 * math.pi, False) / y)
+
+
+def _pole(x: Value) -> Value:
+    """1 / |x|, whose derivatives at 0 are infinite as well."""
+    return 1.0 / atlas.absolute(x)
+
+
+def _defined(x: Value, value: Value, pole: Value) -> Value:
+    """Of the second kind: infinite at 0, with the derivatives of `pole`; NaN below."""
+    return select(x == 0.0, pole, select(x < 0.0, math.nan, value))
 
 
 def _y0(x: Value) -> Value:
     z = x * x
     near = polynomial(z, _Y0_YP) / monic(z, _Y0_YQ) + _TWO_OVER_PI * atlas.log(x) * _j0(x)
-    return _defined(x, select(x <= 5.0, near, _far(x, _FAR_0, math.pi / 4, True)))
+    return _defined(x, select(x <= 5.0, near, _far(x, _FAR_0, math.pi / 4, True)), -_pole(x))
 
 
 def _y1(x: Value) -> Value:
     z = x * x
     near = x * (polynomial(z, _Y1_YP) / monic(z, _Y1_YQ)) + _TWO_OVER_PI * (_j1(x) * atlas.log(x) - 1.0 / x)
-    return _defined(x, select(x <= 5.0, near, _far(x, _FAR_1, 0.75 * math.pi, True)))
+    return _defined(x, select(x <= 5.0, near, _far(x, _FAR_1, 0.75 * math.pi, True)), -_pole(x))
 
 
 @elementwise(types=types.floating, samples=unary(-30, 30), reference=lambda x: special.j0(x), ulp=8, absolute=8.0,
@@ -147,13 +162,9 @@ def bessel_j0(x):
     return _j0(x)
 
 
-def _slope(x: Value) -> Value:
-    at_0 = 0.5 - x * x * (3.0 / 16.0 - x * x * (5.0 / 384.0))  # its series, whose derivatives are read there
-    return select(x == 0.0, at_0, _j0(x) - _j1(x) / x)
-
-
 @elementwise(types=types.floating, samples=unary(-30, 30), reference=lambda x: special.j1(x), ulp=8, absolute=8.0,
-             aten=("special_bessel_j1",), gradient={"x": lambda cotangent, x: cotangent * _slope(x)})  # fmt: skip
+             aten=("special_bessel_j1",),
+             gradient={"x": lambda cotangent, x: cotangent * (_j0(x) - _j1_over(x))})  # fmt: skip
 def bessel_j1(x):
     """The Bessel function of the first kind of order 1."""
     return _j1(x)
@@ -168,7 +179,8 @@ def bessel_y0(x):
 
 @elementwise(types=types.floating, samples=unary(0.1, 30), reference=lambda x: special.y1(x), ulp=8, absolute=8.0,
              aten=("special_bessel_y1",),
-             gradient={"x": lambda cotangent, x: cotangent * (_y0(x) - _y1(x) / x)})  # fmt: skip
+             gradient={"x": lambda cotangent, x:
+                       cotangent * _defined(x, _y0(x) - _y1(x) / x, _pole(x) * _pole(x))})  # fmt: skip
 def bessel_y1(x):
     """The Bessel function of the second kind of order 1; NaN below 0."""
     return _y1(x)
@@ -178,8 +190,4 @@ def bessel_y1(x):
              absolute=8.0, aten=("special_spherical_bessel_j0",))  # fmt: skip
 def spherical_bessel_j0(x):
     """The spherical Bessel function of the first kind of order 0, sin(x) / x."""
-    z = x * x
-    series = polynomial(z, tuple((-1) ** k / math.factorial(2 * k + 1) for k in reversed(range(7))))
-    return select(
-        atlas.absolute(x) < 0.5, series, select(atlas.absolute(x) == math.inf, 0.0, atlas.sin(x) / x)
-    )
+    return select(atlas.absolute(x) == math.inf, 0.0, sine_over(x, atlas.sin(x) / x))

@@ -85,6 +85,13 @@ def _erfcx(x: Value) -> Value:
     return select(x < 0.0, grown - right, right)
 
 
+def _erfcx_differentiable(x: Value) -> Value:
+    """The same, infinite with infinite derivatives: a choice of infinity has none."""
+    square, right = _exp_square(x, 1.0), erfcx_right(atlas.absolute(x))
+    grown = 2.0 * select(square < math.inf, square, atlas.exp(x * x))
+    return select(x < 0.0, grown - right, right)
+
+
 def _erfc(x: Value) -> Value:
     y = atlas.absolute(x)
     tail = select(y > 30.0, 0.0, _exp_square(y, -1.0) * erfcx_right(y))
@@ -104,7 +111,8 @@ def erfc(x):
 
 @elementwise(types=types.floating, samples=unary(-2, 50, special=False), reference=lambda x: special.erfcx(x), ulp=8,
              aten=("special_erfcx",),
-             gradient={"x": lambda cotangent, x: cotangent * (2.0 * x * _erfcx(x) - _SLOPE_AT_0)})  # fmt: skip
+             gradient={"x": lambda cotangent, x:
+                       cotangent * (2.0 * x * _erfcx_differentiable(x) - _SLOPE_AT_0)})  # fmt: skip
 def erfcx(x):
     """The scaled complement of the error function, exp(x^2) erfc(x)."""
     return _erfcx(x)

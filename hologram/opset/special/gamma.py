@@ -102,8 +102,9 @@ def _digamma(x: Value) -> Value:
     w = 1.0 / y
     value = total + atlas.log(y) - 0.5 * w - w * w * polynomial(w * w, _DIGAMMA)
     part = x - atlas.trunc(x)
-    value = select(below, value - math.pi / atlas.tan(part * math.pi), value)
-    value = select(below & (part == 0.0), math.nan, value)
+    angle = part * math.pi  # no tangent: it is nearly infinite at halves, and its derivatives cancel there
+    value = select(below, value - math.pi * atlas.cos(angle) / atlas.sin(angle), value)
+    value = select(below & (part == 0.0), value * math.nan, value)  # its derivatives are no numbers either
     return select(x == 0.0, -1.0 / x, select(x == math.inf, x, value))
 
 

@@ -103,15 +103,27 @@ def _i1e(x: Value) -> Value:
     return select(x < 0.0, -value, value)
 
 
+def _i1e_over(x: Value) -> Value:
+    """_i1e(x) / x, near 0 without that division, whose derivatives cancel."""
+    y = atlas.absolute(x)
+    near, far = chebyshev(y * 0.5 - 2.0, _I1_A), chebyshev(32.0 / y - 2.0, _I1_B) / atlas.sqrt(y) / y
+    return select(y <= 8.0, near, far)
+
+
 def _grown(x: Value, scaled: Value) -> Value:
     """Without the scale exp(-|x|), whose halves overflow later than it does."""
     half = atlas.exp(atlas.absolute(x) * 0.5)
     return half * (half * scaled)
 
 
-def _defined(x: Value, value: Value) -> Value:
-    """Of the second kind: infinity at 0, NaN below."""
-    return select(x == 0.0, math.inf, select(x < 0.0, math.nan, value))
+def _pole(x: Value) -> Value:
+    """1 / |x|, whose derivatives at 0 are infinite as well."""
+    return 1.0 / atlas.absolute(x)
+
+
+def _defined(x: Value, value: Value, pole: Value) -> Value:
+    """Of the second kind: infinite at 0, with the derivatives of `pole`; NaN below."""
+    return select(x == 0.0, pole, select(x < 0.0, math.nan, value))
 
 
 def _k0_near(x: Value) -> Value:
@@ -131,28 +143,36 @@ def _k1e_far(x: Value) -> Value:
 
 
 def _k0(x: Value) -> Value:
-    return _defined(x, select(x <= 2.0, _k0_near(x), atlas.exp(-x) * _k0e_far(x)))
+    return _defined(x, select(x <= 2.0, _k0_near(x), atlas.exp(-x) * _k0e_far(x)), _pole(x))
 
 
 def _k1(x: Value) -> Value:
-    return _defined(x, select(x <= 2.0, _k1_near(x), atlas.exp(-x) * _k1e_far(x)))
+    return _defined(x, select(x <= 2.0, _k1_near(x), atlas.exp(-x) * _k1e_far(x)), _pole(x))
 
 
 def _k0e(x: Value) -> Value:
-    return _defined(x, select(x <= 2.0, _k0_near(x) * atlas.exp(x), _k0e_far(x)))
+    return _defined(x, select(x <= 2.0, _k0_near(x) * atlas.exp(x), _k0e_far(x)), _pole(x))
 
 
 def _k1e(x: Value) -> Value:
-    return _defined(x, select(x <= 2.0, _k1_near(x) * atlas.exp(x), _k1e_far(x)))
+    return _defined(x, select(x <= 2.0, _k1_near(x) * atlas.exp(x), _k1e_far(x)), _pole(x))
 
 
-def _sign(x: Value) -> Value:
-    return select(x < 0.0, -1.0, select(x > 0.0, 1.0, x))
+def _both_sides(x: Value, left: Value, right: Value, middle: Value) -> Value:
+    """What differs from side to side, as exp(-|x|) does; at 0 the mean of both, `middle`, whose derivatives count."""
+    return select(x < 0.0, left, select(x > 0.0, right, select(x == 0.0, middle, x)))
 
 
-def _over(value: Value, x: Value) -> Value:
-    """A function of order 1 over x; at 0 its series, whose derivatives are read there."""
-    return select(x == 0.0, 0.5 + x * x * (1.0 / 16.0 + x * x * (1.0 / 384.0)), value / x)
+def _i0e_slope(x: Value) -> Value:
+    zeroth, first, z = _i0e(x), _i1e(x), x * x
+    middle = x * (1.5 + z * (35.0 / 48.0))  # of I0(x) cosh(x)
+    return _both_sides(x, first + zeroth, first - zeroth, middle)
+
+
+def _i1e_slope(x: Value) -> Value:
+    less, first, z = _i0e(x) - _i1e_over(x), _i1e(x), x * x
+    middle = 0.5 + z * (15.0 / 16.0 + z * (35.0 / 128.0))  # of I1(x) cosh(x)
+    return _both_sides(x, less + first, less - first, middle)
 
 
 @elementwise(types=types.floating, samples=unary(-20, 20, special=False), reference=lambda x: special.i0(x), ulp=16,
@@ -166,7 +186,7 @@ def i0(x):
 @elementwise(types=types.floating, samples=unary(-20, 20, special=False), reference=lambda x: special.i1(x), ulp=16,
              aten=("special_i1", "special_modified_bessel_i1"),
              gradient={"x": lambda cotangent, x:
-                       cotangent * (_grown(x, _i0e(x)) - _over(_grown(x, _i1e(x)), x))})  # fmt: skip
+                       cotangent * _grown(x, _i0e(x) - _i1e_over(x))})  # fmt: skip
 def i1(x):
     """The modified Bessel function of the first kind of order 1."""
     return _grown(x, _i1e(x))
@@ -174,7 +194,7 @@ def i1(x):
 
 @elementwise(types=types.floating, samples=unary(-50, 50, special=False), reference=lambda x: special.i0e(x), ulp=16,
              aten=("special_i0e",),
-             gradient={"x": lambda cotangent, x: cotangent * (_i1e(x) - _sign(x) * _i0e(x))})  # fmt: skip
+             gradient={"x": lambda cotangent, x: cotangent * _i0e_slope(x)})  # fmt: skip
 def i0e(x):
     """The modified Bessel function of the first kind of order 0, times exp(-|x|)."""
     return _i0e(x)
@@ -182,8 +202,7 @@ def i0e(x):
 
 @elementwise(types=types.floating, samples=unary(-50, 50, special=False), reference=lambda x: special.i1e(x), ulp=16,
              aten=("special_i1e",),
-             gradient={"x": lambda cotangent, x:
-                       cotangent * (_i0e(x) - _over(_i1e(x), x) - _sign(x) * _i1e(x))})  # fmt: skip
+             gradient={"x": lambda cotangent, x: cotangent * _i1e_slope(x)})  # fmt: skip
 def i1e(x):
     """The modified Bessel function of the first kind of order 1, times exp(-|x|)."""
     return _i1e(x)
@@ -207,7 +226,8 @@ def k1(x):
 
 @elementwise(types=types.floating, samples=unary(0.05, 30, special=False), reference=lambda x: special.k0e(x), ulp=16,
              absolute=2.0, aten=("special_scaled_modified_bessel_k0",),
-             gradient={"x": lambda cotangent, x: cotangent * (_k0e(x) - _k1e(x))})  # fmt: skip
+             gradient={"x": lambda cotangent, x:
+                       cotangent * _defined(x, _k0e(x) - _k1e(x), -_pole(x))})  # fmt: skip
 def k0e(x):
     """The modified Bessel function of the second kind of order 0, times exp(x); NaN below 0."""
     return _k0e(x)
@@ -215,7 +235,8 @@ def k0e(x):
 
 @elementwise(types=types.floating, samples=unary(0.05, 30, special=False), reference=lambda x: special.k1e(x), ulp=16,
              absolute=2.0, aten=("special_scaled_modified_bessel_k1",),
-             gradient={"x": lambda cotangent, x: cotangent * (_k1e(x) - _k0e(x) - _k1e(x) / x)})  # fmt: skip
+             gradient={"x": lambda cotangent, x: cotangent * _defined(
+                 x, _k1e(x) - _k0e(x) - _k1e(x) / x, -_pole(x) * _pole(x))})  # fmt: skip
 def k1e(x):
     """The modified Bessel function of the second kind of order 1, times exp(x); NaN below 0."""
     return _k1e(x)
