@@ -17,12 +17,16 @@ from tests.accuracy import check, flushed
 
 LARGEST = 600  # elements of an operand
 WIDE = frozenset({f32, f64, c64, c128})
-CASES = [
-    pytest.param(operation, k, kind, id=f"{operation.name}-{kind}")
-    for n, operation in enumerate(OPERATIONS.values())
-    for k, kind in enumerate(views.KINDS, n)
-    if operation.operands
-]
+TAKING = [operation for operation in OPERATIONS.values() if operation.operands]
+
+
+def cases(operations: Sequence[Operation]) -> list[Any]:
+    """Operations with a number, which tells samples and dtypes apart, and each kind of view."""
+    return [
+        pytest.param(operation, k, kind, id=f"{operation.name}-{kind}")
+        for n, operation in enumerate(operations)
+        for k, kind in enumerate(views.KINDS, n)
+    ]
 
 
 def sample_of(
@@ -73,7 +77,7 @@ def alike(operation: Operation, dtype: DType, copies: Any, got: Any, want: Any) 
 
 
 @pytest.mark.sampled(5)
-@pytest.mark.parametrize(("operation", "number", "kind"), CASES)
+@pytest.mark.parametrize(("operation", "number", "kind"), cases(TAKING))
 def test_operation(operation: Operation, number: int, kind: str, executor: hg.Executor) -> None:
     dtype, sample = sample_of(operation, executor, number)
     given = views.placed(lambda x: views.seen(executor, x, kind), sample.operands)
@@ -102,11 +106,8 @@ def total(results: Any) -> Any:
     return sum(hg.sum(hg.real(x * hg.conj(x)) if x.dtype.is_complex else x * x) for x in followed)
 
 
-FOLLOWED = [case for case in CASES if WIDE & {*case.values[0].dtypes}]
-
-
 @pytest.mark.sampled(16)
-@pytest.mark.parametrize(("operation", "number", "kind"), FOLLOWED)
+@pytest.mark.parametrize(("operation", "number", "kind"), cases([o for o in TAKING if WIDE & {*o.dtypes}]))
 def test_derivatives_and_batches(operation: Operation, number: int, kind: str, executor: hg.Executor) -> None:
     _, sample = sample_of(operation, executor, number, WIDE)
     given = views.placed(lambda x: views.seen(executor, x, kind), sample.operands)

@@ -17,7 +17,9 @@ from hologram_torch.kernels.operators import is_output, name_of, variants
 from hologram_torch.kernels.registry import KERNELS, register
 
 # In place of PyTorch's decompositions. Its kernels of view_copy also take what has no view of that shape.
-OWN = {torch.ops.aten.view_copy.default: lambda x, size: x.reshape(size).clone()}
+OWN: dict[OpOverload, Callable[..., Any]] = {
+    torch.ops.aten.view_copy.default: lambda x, size: x.reshape(size).clone()
+}
 LEFT_OUT = ("_to_copy", "copy", "copy_", "empty_like", "lift_fresh", "detach", "clone", "to.")
 has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
 COMPUTING = ("PrivateUse1", "CompositeImplicitAutograd", "CompositeExplicitAutograd")  # keys of such kernels
@@ -93,6 +95,7 @@ def with_outputs(
 
 def decompose(overload: OpOverload, function: Callable[..., Any]) -> None:
     """Registers PyTorch's decomposition of an operator, for its other forms too."""
+    function = OWN.get(overload, function)
     kernels = [(overload, function)]
     for form, other in variants(overload):
         names = [a.name for a in other._schema.arguments if is_output(a)]
@@ -109,4 +112,4 @@ for _overload, _function in decomposition_table.items():
     if isinstance(_overload, OpOverload) and _overload.namespace == "aten":
         _arguments = _overload._schema.arguments
         if not any(map(is_output, _arguments)) and not name_of(_overload).startswith(LEFT_OUT):
-            decompose(_overload, OWN.get(_overload, _function))
+            decompose(_overload, _function)
