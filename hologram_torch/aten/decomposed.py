@@ -16,6 +16,10 @@ from hologram_torch.kernels.kernel import NAMES
 from hologram_torch.kernels.operators import has_kernel, is_output, name_of, variants
 from hologram_torch.kernels.registry import KERNELS, register
 
+# In place of PyTorch's decompositions. Its kernels of view_copy also take what has no view of that shape.
+OWN: dict[OpOverload, Callable[..., Any]] = {
+    torch.ops.aten.view_copy.default: lambda x, size: x.reshape(size).clone()
+}
 LEFT_OUT = ("_to_copy", "copy", "copy_", "empty_like", "lift_fresh", "detach", "clone", "to.")
 COMPUTING = ("PrivateUse1", "CompositeImplicitAutograd", "CompositeExplicitAutograd")  # keys of such kernels
 
@@ -89,6 +93,7 @@ def with_outputs(
 
 def decompose(overload: OpOverload, function: Callable[..., Any]) -> None:
     """Registers PyTorch's decomposition of an operator, for its other forms too."""
+    function = OWN.get(overload, function)
     kernels = [(overload, function)]
     for form, other in variants(overload):
         names = [a.name for a in other._schema.arguments if is_output(a)]

@@ -83,4 +83,6 @@ def write(result: Tensor, target: Tensor) -> None:
         target.executor.copy(result, target)
         return
     converted = result.astype(target.dtype, copy=False)
+    if converted.ndim > target.ndim:  # one number, computed along an axis that the arguments have not
+        converted = converted.reshape(target.shape)
     target.executor.execute(where, (unless, target, converted), (target,), {})

@@ -165,6 +165,19 @@ def test_outputs_that_share_memory_are_refused() -> None:
     assert long.tolist() == [1.0, 2.0, 3.0, 4.0]
 
 
+def test_outputs_without_axes() -> None:
+    """Positions are checked first, along an axis that the number does not have."""
+    x, index, place = torch.tensor(3.0), torch.tensor([0]), torch.tensor(0)
+    calls = (
+        lambda d, out: torch.index_select(x.to(d), 0, index.to(d), out=out),
+        lambda d, out: torch.gather(x.to(d), 0, place.to(d), out=out),
+    )
+    for call in calls:
+        for _ in range(2):  # the long way, then the short one
+            out = torch.zeros(3, device="hologram")[1]
+            assert call("hologram", out).tolist() == call("cpu", torch.zeros(())).tolist() == 3.0
+
+
 @pytest.mark.parametrize("reduce", ["sum", "mean", "prod", "max", "min"])
 def test_gradients_of_segments_are_pytorchs(reduce: str) -> None:
     values = torch.tensor([3.0, 3.0, 0.0, float("nan"), 2.0, 0.0, 0.0, 5.0], dtype=torch.float64)

@@ -152,3 +152,14 @@ def test_negative_views_on_the_host_take_copies() -> None:
     complexes.conj().imag.copy_(device)
     assert complexes.imag.tolist() == [0, -1, -2]
     assert device.copy_(torch._neg_view(torch.ones(3))).tolist() == [-1, -1, -1]
+
+
+def test_copies_of_views_that_cannot_be() -> None:
+    host = torch.arange(12).reshape(3, 4).t()
+    device = host.to("hologram")
+    assert torch.view_copy(device, (2, 6)).tolist() == torch.view_copy(host, (2, 6)).tolist()
+    out = torch.zeros(3, 2, 6, dtype=torch.int64, device="hologram")[1]
+    assert torch.view_copy(device, (2, 6), out=out).tolist() == host.reshape(2, 6).tolist()
+    copied = torch.view_copy(device, (4, 3))
+    copied.zero_()
+    assert device.tolist() == host.tolist()
