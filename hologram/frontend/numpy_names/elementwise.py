@@ -9,7 +9,7 @@ from hologram.foundation import dtypes
 from hologram.foundation.errors import ShapeError, UnsupportedDType
 from hologram.foundation.sizes import fixed_range
 from hologram.frontend.array_api.creation import asarray
-from hologram.frontend.numpy_names.operands import beside, floating, inexact
+from hologram.frontend.numpy_names.operands import beside, floating
 from hologram.frontend.tensor import Tensor
 from hologram.machine.arguments import number
 from hologram.machine.axes import normalize_axis
