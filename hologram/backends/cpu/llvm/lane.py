@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Instruction, LocalArray, Program, SharedArray
 from hologram.backends.cpu.llvm.instructions import bitcast, convert, spell
+from hologram.backends.cpu.llvm.listening import PART, in_parts, many
 from hologram.backends.cpu.llvm.writer import (
     Writer,
     from_memory,
@@ -27,6 +29,8 @@ from hologram.foundation.frozen import frozen
 O = Opcode
 _AT_ONCE = 512  # bytes of an array that one store fills
 _TURNS = 64  # that are computed ahead
+_NESTED = 256  # turns between which a loop asks for interrupts, where there are loops or branches inside
+_LISTENS = 4096  # turns of a loop without a known end, one of which asks for interrupts
 
 
 def zero_fill(w: Writer, memory: str, array: SharedArray | LocalArray, copies: int = 1) -> None:
@@ -278,23 +282,28 @@ class Lane(Body):
         before, head, inside, done = w.block, w.label("head"), w.label("body"), w.label("done")
         w.jump(head)
         w.place(head)
-        types = ["i1", *(register_type(t) for t in block.argument_types)]
+        types = ["i1", *(register_type(t) for t in block.argument_types), "i32"]
         phis = [w.name("c") for _ in types]
+        turn = phis[-1]
         slot = len(w.lines)
         w.lines += [""] * len(types)
         w.branch(phis[0], inside, done)
         w.place(inside)
         scope = self.inner()
-        scope.values |= dict(zip(block.arguments, phis[1:], strict=True))
+        scope.values |= dict(zip(block.arguments, phis[1:-1], strict=True))
         scope.instructions(block.instructions)
         following = [scope.values[v] for v in block.yields]
+        heard = w.interrupted(w.every(turn, _LISTENS))
+        following[0] = w(f"select i1 {heard}, i1 false, i1 {following[0]}")
+        following.append(w(f"add i32 {turn}, 1"))
         latch = w.block
         w.jump(head)
-        for k, (type_, phi, x, y) in enumerate(zip(types, phis, (condition, *first), following, strict=True)):
+        begun = (condition, *first, "0")
+        for k, (type_, phi, x, y) in enumerate(zip(types, phis, begun, following, strict=True)):
             w.lines[slot + k] = f"  {phi} = phi {type_} [ {x}, %{before} ], [ {y}, %{latch} ]"
         w.looped()
         w.place(done)
-        self.values |= dict(zip(i.results, phis[1:], strict=True))
+        self.values |= dict(zip(i.results, phis[1:-1], strict=True))
 
     def loop_(self, i: Instruction, start: str, stop: str, step: str, *first: str) -> None:
         block, parts = i.blocks[0], ahead(i)
@@ -310,12 +319,17 @@ class Lane(Body):
             return [scope.values[v] for v in block.yields]
 
         types = [register_type(t) for t in block.argument_types[1:]]
-        results = self.w.loop(
-            start, stop, step, list(zip(types, first, strict=True)), body,
-            counter=register_type(counter),
-            less="slt" if counter.is_signed else "ult",
-            flags=" nsw" if counter == dtypes.index else "",
-        )  # fmt: skip
+        flags: dict[str, Any] = {
+            "counter": register_type(counter),
+            "less": "slt" if counter.is_signed else "ult",
+            "flags": " nsw" if counter == dtypes.index else "",
+        }
+        carried = list(zip(types, first, strict=True))
+        if many(start, stop, step):
+            turns = _NESTED if any(k.blocks for k in block.instructions) else PART
+            results = in_parts(self.w, (start, stop, step), carried, body, flags, turns)
+        else:
+            results = self.w.loop(start, stop, step, carried, body, **flags)
         self.values |= dict(zip(i.results, results, strict=True))
 
     def _ahead(
