@@ -28,7 +28,9 @@ class _Process:
         executor = self.default
         if executor is None or not executor.usable:
             with self.lock:
-                executor = self.default = self._chosen() if self.default is None else self._living(self.default)
+                executor = self.default = (
+                    self._chosen() if self.default is None else self._living(self.default)
+                )
         return executor
 
     def on(self, device: str) -> Executor:

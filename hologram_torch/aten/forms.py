@@ -32,7 +32,7 @@ for _name, _base in BY_ANOTHER.items():
 
 
 def _emptied(x: torch.Tensor) -> torch.Tensor:
-    return x.set_(x.new_empty(0))
+    return x.set_(x.new_empty(0))  # pyright: ignore[reportArgumentType]
 
 
 def _batch_statistics(
