@@ -289,14 +289,12 @@ def choice(
         raise ShapeError(
             f"random.choice: {needed} of {count} cannot be chosen{'' if replace else ' without replacing'}"
         )
-    if replace and p is None:
-        at = randint(key, (needed,), 0, count)
+    if p is None:
+        at = randint(key, (needed,), 0, count) if replace else permutation(key, count)[:needed]
     elif replace:
         sums = _ops["cumsum"](p.astype(p.dtype.computed, copy=False), axis=0)
         at = _ops["searchsorted"](sums, _unit(key, (needed,), sums.dtype, "choice") * sums[-1], side="right")  # type: ignore[index]
         at = _ops["minimum"](at, count - 1)
-    elif p is None:
-        at = permutation(key, count)[:needed]
     else:
         wide = p.dtype.computed
         order = gumbel(key, (count,), wide) + _ops["log"](p.astype(wide, copy=False))

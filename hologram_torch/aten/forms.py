@@ -32,7 +32,7 @@ for _name, _base in BY_ANOTHER.items():
 
 
 def _emptied(x: torch.Tensor) -> torch.Tensor:
-    return x.set_(x.new_empty(0))
+    return x.set_(x.new_empty(0))  # pyright: ignore[reportArgumentType]
 
 
 def _batch_statistics(
@@ -51,3 +51,23 @@ def _batch_statistics(
 
 register("set_", _emptied)
 register("batch_norm_update_stats", _batch_statistics)
+
+
+# Of PyTorch's 2.14 and later.
+
+
+def _polar(A: torch.Tensor, *, U: torch.Tensor, H: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Orthonormal columns and a matrix that is positive semidefinite, whose product is A."""
+    left, values, right = torch.linalg.svd(A, full_matrices=False)
+    stretched = right.mH @ (values.unsqueeze(-1) * right)
+    return tuple(x.resize_(y.shape).copy_(y) for x, y in ((U, left @ right), (H, stretched)))  # type: ignore
+
+
+def _root(x: torch.Tensor) -> torch.Tensor:
+    """The square root of a Hermitian matrix that is positive definite, of which the lower triangle is read."""
+    values, vectors = torch.linalg.eigh(x)
+    return (vectors * values.sqrt().unsqueeze(-2)) @ vectors.mH
+
+
+register("linalg_polar.out", _polar)
+register("linalg_matrix_sqrth", _root)

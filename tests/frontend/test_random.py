@@ -178,13 +178,13 @@ def _share(x: float, low: float, high: float) -> float:
 @pytest.mark.parametrize("tensors", [False, True])
 @pytest.mark.parametrize(("low", "high"), INTERVALS)
 def test_normal_numbers_far_out(key: hg.Tensor, low: float, high: float, tensors: bool) -> None:
-    ends = [hg.full((), x, device=key.executor) for x in (low, high)] if tensors else [low, high]
-    found = hg.random.truncated_normal(key, *ends, (N,)).to_numpy().astype(np.float64)
+    first, last = (hg.full((), x, device=key.executor) if tensors else x for x in (low, high))
+    found = hg.random.truncated_normal(key, first, last, (N,)).to_numpy().astype(np.float64)
     assert low < found.min()
     assert found.max() < high
     shares = np.sort([_share(x, low, high) for x in found])
     assert np.abs(shares - np.linspace(0, 1, N)).max() < 1.9 / np.sqrt(N)  # Kolmogorov, Smirnov
-    narrow = hg.random.truncated_normal(key, *ends, (N,), "f16").astype("f32").to_numpy()
+    narrow = hg.random.truncated_normal(key, first, last, (N,), "f16").astype("f32").to_numpy()
     assert np.isfinite(narrow).all()
     assert low < narrow.min() <= narrow.max() < high
 

@@ -26,6 +26,7 @@ LEFT_OUT = {
     r"_flash_attention|_compute_linear_combination",
     "files that the CPU maps": r"from_file$",
     "PyTorch's own tests and traces": r"_test_|_foobar|_functional_assert|_make_dep_token|_print|_debug",
+    "random numbers of keys by a stream that PyTorch's own devices share, private in torch.func": r"_philox_",
     "stated elsewhere": r"is_set_to$|range\.out$",
 }
 
@@ -61,6 +62,12 @@ CALLS: dict[str, Callable[[Any], Any]] = {
         x, torch.zeros_like(x), out=torch.empty(0, device=x.device)
     ),
 }
+
+if hasattr(torch.linalg, "polar"):
+    CALLS["linalg.polar"] = lambda x: tuple(torch.linalg.polar(x.mT + torch.eye(6, 4, device=x.device)))
+    CALLS["linalg.matrix_sqrth"] = lambda x: torch.linalg.matrix_sqrth(
+        x @ x.mT + 2 * torch.eye(4, device=x.device)
+    )
 
 
 @pytest.mark.parametrize("name", CALLS)

@@ -45,18 +45,21 @@ def _cdist_of_parts(x: torch.Tensor, y: torch.Tensor, p: float) -> torch.Tensor:
 
 
 _with_derivative = torch.library.get_kernel("aten::_cdist_forward", AUTOGRAD)
+_functorch: Any = getattr(torch._C, "_functorch", None)
+_innermost: Any = getattr(_functorch, "peek_interpreter_stack", None)  # transform, or None
 
 
 def _cdist_of_transforms(
     keys: Any, x: torch.Tensor, y: torch.Tensor, p: float, compute_mode: int | None
 ) -> torch.Tensor:
     """In transforms of torch.func by parts: PyTorch's rule for batches of cotangents adds them up."""
-    if torch._C._functorch.peek_interpreter_stack() is None or not x.shape[-1]:
+    if _innermost() is None or not x.shape[-1]:
         return _with_derivative.call_boxed(keys, x, y, p, compute_mode)
     return _cdist_of_parts(x, y, p)
 
 
-override("_cdist_forward", _cdist_of_transforms, AUTOGRAD)
+if _innermost is not None:  # else PyTorch's rule stands
+    override("_cdist_forward", _cdist_of_transforms, AUTOGRAD)
 
 
 @implements("_pdist_forward", inferred=False)

@@ -126,7 +126,7 @@ class Scripted(torch.nn.Module):
         self.recurrent = torch.nn.LSTM(3, 4)
         self.register_buffer("shift", torch.arange(3.0))
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
+    def forward(self, x: torch.Tensor) -> torch.Tensor:  # pyright: ignore[reportInvalidTypeForm]
         return self.recurrent(self.tied(self.first(x) + self.shift))[0]
 
 
