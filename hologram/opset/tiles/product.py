@@ -27,8 +27,8 @@ from hologram.opset.tiles.product_bulk import BULK
 from hologram.opset.tiles.product_kernel import Product, ProductKernel
 from hologram.opset.tiles.product_tile import KERNEL
 
-# Kernels add terms up one after the other: of longer products pieces are added up.
-LONG, LONG_IN_TILES, PIECE = 8192, 16_384, 4096
+# Kernels add terms up one after the other: of longer products pieces are added up, and few results are rows.
+LONG, LONG_IN_TILES, PIECE, FEW = 8192, 16_384, 4096, 9
 
 
 def _is_skinny(a: Layout, b: Layout, out: Layout, limits: Limits) -> bool:
@@ -70,7 +70,9 @@ def product_plan(
     if fused and not long and _tiled(steps, a, b, final, dtype, target, epilogue):
         return steps.plan()
     value = final if epilogue is None else steps.place(dtype, out.shape)
-    if long:
+    if long and out.shape[-2] * out.shape[-1] <= FEW:
+        _summed(steps, Place(0, a), Place(1, b), value, target)
+    elif long:
         _by_pieces(steps, a, b, value, target)
     elif (fused and epilogue is None) or not _tiled(steps, a, b, value, dtype, target, None):
         _summed(steps, Place(0, a), Place(1, b), value, target)
