@@ -27,8 +27,8 @@ that of each part, in units in the last place of the larger one. `tests/test_ops
 
 Sums, products, counts and means are made in an accumulator that the dtype names, by derivatives and by what is composed
 of operations too, and rounded once: f32 for f16 and bf16, 64 bits for integers. Long sums are made in blocks, whose
-sums are added up. Sums at positions are of that kind where places are met 4,096 times on average (8 times on a
-CPU); otherwise updates are added one by one, and each may be off by half a ULP of the sum so far.
+sums are added up. Updates of one place are too, where places have 4,096 of them on average (65,536 on a CPU, which adds
+these up in f64); otherwise they are added one by one, and each may be off by half a ULP of the sum so far.
 
 On `cpu`, `cuda` and `metal` the arithmetic beneath is that of IEEE 754: denormal numbers, NaN, infinities and the signs
 of zeros count, but in products of bf16 on processors with AVX512_BF16, whose instruction takes numbers below 2^-126 in

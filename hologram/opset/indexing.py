@@ -264,7 +264,7 @@ class ScatterAdd(Indexed):
 scatter_add = register(
     ScatterAdd(
         name="scatter_add", function=_scatter_add, reference=_scatter_add_reference, samples=_scatter_add_samples,
-        shape_of=scatter_shape, dtypes=NUMBERS + COMPLEX, over="index", base="x", ulp=4, absolute=16.0, beyond=64.0,
+        shape_of=scatter_shape, dtypes=NUMBERS + COMPLEX, over="index", base="x", ulp=4, absolute=16.0, beyond=256.0,
         aten=("scatter_add",),
         gradient={
             "x": lambda cotangent: cotangent,

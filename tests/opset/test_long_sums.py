@@ -11,6 +11,7 @@ import pytest
 import hologram as hg
 from hologram.foundation.dtypes import DType
 from hologram.opset import OPERATIONS
+from hologram.opset.tiles import product
 from tests.accuracy import bound
 
 MANY = 10_000_000
@@ -163,3 +164,20 @@ def test_narrow_sums_come_back_from_what_they_do_not_hold(executor: hg.Executor,
     places = executor.zeros(x.shape, hg.i32)
     assert hg.scatter_add(zeros, places, x, dim=0).tolist() == [0, 0]
     assert hg.cumsum(x, axis=0)[-1].item() == 0
+
+
+@pytest.mark.parametrize("most", [0, product.MOST_PARTS], ids=["one by one", "at once"])
+def test_products_by_pieces(executor: hg.Executor, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(product, "MOST_PARTS", most)
+    rng, k = np.random.default_rng(3), 20_001 + bool(most)  # a shape of its own
+    a, b = rng.random((2, 7, k), dtype=np.float32), rng.random((k, 11), dtype=np.float32)
+    x, y = executor.tensor(a), executor.tensor(b)
+    want = a.astype(np.float64) @ b.astype(np.float64)
+    turned = executor.tensor(np.ascontiguousarray(b.T))
+    for got in (
+        x @ y,
+        x @ turned.mT,
+        (y.mT @ x.mT).mT,
+        hg.linear(x, turned, executor.full((11,), -2.0)) + 2.0,
+    ):
+        np.testing.assert_allclose(got.to_numpy(), want, rtol=1e-5)

@@ -21,14 +21,16 @@ from hologram.opset.forms.epilogue import add_epilogue, epilogue_reads, identity
 from hologram.opset.forms.map import indexed
 from hologram.opset.forms.samples import cases
 from hologram.opset.forms.steps import Place, Steps
+from hologram.opset.math import add
 from hologram.opset.reduce import sum_
 from hologram.opset.tiles import product_bulk, product_tile
 from hologram.opset.tiles.product_bulk import BULK
 from hologram.opset.tiles.product_kernel import Product, ProductKernel
 from hologram.opset.tiles.product_tile import KERNEL
 
-# Kernels add terms up one after the other: of longer products pieces are added up.
-LONG, LONG_IN_TILES, PIECE = 8192, 16_384, 4096
+# Kernels add terms up one after the other: of longer products pieces are added up, and few results are rows.
+LONG, LONG_IN_TILES, PIECE, FEW = 8192, 16_384, 4096, 9
+MOST_PARTS = 1 << 24  # elements of all pieces' results that lie in memory at once
 
 
 def _is_skinny(a: Layout, b: Layout, out: Layout, limits: Limits) -> bool:
@@ -70,7 +72,9 @@ def product_plan(
     if fused and not long and _tiled(steps, a, b, final, dtype, target, epilogue):
         return steps.plan()
     value = final if epilogue is None else steps.place(dtype, out.shape)
-    if long:
+    if long and out.shape[-2] * out.shape[-1] <= FEW:
+        _summed(steps, Place(0, a), Place(1, b), value, target)
+    elif long:
         _by_pieces(steps, a, b, value, target)
     elif (fused and epilogue is None) or not _tiled(steps, a, b, value, dtype, target, None):
         _summed(steps, Place(0, a), Place(1, b), value, target)
@@ -91,12 +95,25 @@ def _by_pieces(steps: Steps, a: Layout, b: Layout, out: Place, target: Target) -
     batch, k = out.layout.shape[:-2], a.shape[-1]
     a, b = (x.expand((*batch, *x.shape[-2:])) for x in (a, b))
     whole, rest = divmod(k, PIECE)
+
+    def product(first: int, count: int, length: int, parts: Place, into: Layout) -> None:
+        left, right = (_slices(x, axis, first * PIECE, count, length) for x, axis in ((a, -1), (b, -2)))
+        steps.extend(product_plan(left, right, into, f32, target), (0, 1, parts.position))
+
+    if whole * out.layout.size > MOST_PARTS:  # one after the other, in memory for one
+        part = steps.place(f32, (1, *out.layout.shape))
+        for first in range(whole + (rest > 0)):
+            length = PIECE if first < whole else rest
+            own = part if first else out
+            product(first, 1, length, own, own.layout if first else out.layout.unsqueeze(0))
+            if first:
+                plan = add.plan((out.layout, part.layout.squeeze(0)), (out.layout,), {}, target)
+                steps.extend(plan, (out.position, part.position, out.position))
+        return
     parts = steps.place(f32, (whole + (rest > 0), *out.layout.shape))
     for first, count, length in ((0, whole, PIECE), (whole, 1, rest)):
         if length:
-            left, right = (_slices(x, axis, first * PIECE, count, length) for x, axis in ((a, -1), (b, -2)))
-            plan = product_plan(left, right, parts.layout.narrow(0, first, count), f32, target)
-            steps.extend(plan, (0, 1, parts.position))
+            product(first, count, length, parts, parts.layout.narrow(0, first, count))
     add_up = {"axis": 0, "keepdims": False, "dtype": f32}
     plan = sum_.plan((parts.layout,), (out.layout,), add_up, target)
     steps.extend(plan, (parts.position, out.position))

@@ -41,8 +41,8 @@ IN_TURN, IN_TURN_SOFTWARE = 64, 8192
 MANY_LANES = 4096  # keep a device busy even so
 # Of a CPU: as many lanes side by side need no parts; parts that are worth their places, and how many there are at most.
 WIDE, LEAST_OF_A_PART, MOST_PARTS = 64, 32_768, 16
-# Updates of a place, on average, from which on a CPU adds them up in f64.
-REPEATED = 8
+# Updates of a place, on average, from which on a CPU adds them up in f64, a seventh slower where places are many.
+REPEATED = 1 << 16
 # Elsewhere: from which on they are added up by lanes with places of their own, which take so many at least.
 OFTEN, LEAST_OF_A_LANE = 4096, 256
 
@@ -141,8 +141,9 @@ def _in_turn(updates: Layout, dim: int, limits: Limits) -> bool:
 
 
 def _repeated(updates: Layout, x: Layout, limits: Limits) -> bool:
-    """Whether a CPU meets places so often that wider sums cost nothing beside."""
-    return limits.serial_workgroups and not limits.reproducible and updates.size >= REPEATED * max(x.size, 1)
+    """Whether a CPU meets places so often that sums in f32 would lose most of their digits."""
+    many = updates.size >= REPEATED * max(x.size, 1)
+    return many and limits.serial_workgroups and not limits.reproducible
 
 
 # Lanes with places of their own.
