@@ -118,7 +118,7 @@ def test_every_public_function_is_called() -> None:
         for name, x in offered.items()
         if callable(x) and not isinstance(x, (type, Operation)) and not _is_word(x)
     }
-    assert functions - called - OF_NUMBERS - ELSEWHERE == set()
+    assert functions - called - OF_NUMBERS - ELSEWHERE == set(), "see tests/frontend/view_cases.py"
     assert set(offered) >= OF_NUMBERS
     assert not OF_NUMBERS & called
     out_parameter = {name for o in OPERATIONS.values() for name in (o.name, *o.out_names)}
@@ -137,4 +137,4 @@ def test_every_method_is_called() -> None:
         n for n in own if not n.startswith("_") or (n.endswith("__") and callable(getattr(hg.Tensor, n)))
     }
     called = {name.partition(",")[0].removeprefix("Tensor.") for name in CALLS}
-    assert methods - called - set(OPERATIONS) - set(SAID.split()) == set()
+    assert methods - called - set(OPERATIONS) - set(SAID.split()) == set(), "see tests/frontend/view_uses.py"

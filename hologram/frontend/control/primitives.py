@@ -12,7 +12,9 @@ from hologram.frontend.tensor import Tensor
 from hologram.machine.layout import Layout
 from hologram.opset.movement import cast
 from hologram.runtime.engine import Engine
+from hologram.runtime.launches.looping import placed
 from hologram.runtime.launches.stages import runner
+from hologram.runtime.memory.ownership import from_its_beginning
 
 
 def controlled(engine: Engine, control: Loop | Choice, operands: Sequence[Any]) -> tuple[Tensor, ...]:
@@ -26,7 +28,9 @@ def run(engine: Engine, control: Loop | Choice, operands: Sequence[Tensor]) -> t
     known = engine.controls.get(key)
     if known is None:
         known = engine.controls.keep(key, runner(engine, control))
-    return tuple(map(tensors.as_tensor, known([x.contiguous() for x in operands])))
+    given = [x if x.layout.is_contiguous and not x.offset else placed(engine, x) for x in operands]
+    begun = [from_its_beginning(x) if x.layout.offset else x for x in given]  # as values of a trace lie
+    return tuple(map(tensors.as_tensor, known(begun)))
 
 
 def evaluated(graph: Graph, operands: Sequence[Any], engine: Engine) -> list[Any]:

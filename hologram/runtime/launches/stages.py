@@ -44,27 +44,17 @@ def runner(executor: Engine, what: Loop | Choice, fast_math: bool = False) -> Ru
     return (HostedScan if what.body.controls else Scan)(executor, what, fast_math)
 
 
-class Part(Replay):
-    """A graph without controls. Inputs that do not lie as it was planned are contiguous, wherever they begin."""
+class Part:
+    """A graph without controls."""
 
     def __init__(self, executor: Engine, graph: Graph, fast_math: bool) -> None:
         plan = assemble(graph, executor.target, fast_math).plan
         outputs = [graph.layouts[v] for v in graph.outputs]
         self.dispatches = len(plan.steps)
-        self._planned = tuple(graph.inputs.values())
-        super().__init__(executor, plan, self._planned, outputs)
+        self._replay = Replay(executor, plan, list(graph.inputs.values()), outputs)
 
     def __call__(self, inputs: Sequence[View]) -> Sequence[Buffer]:
-        executor = self._executor
-        pairs = zip(inputs, self._planned, strict=True)
-        return super().__call__([v if v.layout is at else placed(executor, v) for v, at in pairs])
-
-    def _places(self, inputs: Sequence[View]) -> list[Any]:
-        places = super()._places(inputs)
-        for k, (view, at) in enumerate(zip(inputs, self._planned, strict=True)):
-            if view.layout is not at:
-                places[k] = place_of(view)
-        return places
+        return self._replay(inputs)
 
 
 @frozen

@@ -7,7 +7,9 @@ from typing import Any
 
 from hologram.foundation.dtypes import DType
 from hologram.runtime.memory.allocation import BufferSpec
+from hologram.runtime.memory.blocks import Block
 from hologram.runtime.memory.buffer import Buffer
+from hologram.runtime.memory.view import View, whole
 
 
 def hand_over(buffer: Buffer, kind: BufferSpec) -> Buffer:
@@ -41,6 +43,19 @@ def over_borrowed_block(buffer: Buffer, kind: BufferSpec) -> Buffer:
     borrower._shared_block = _NOBODYS
     block.holder = holder
     return borrower
+
+
+def from_its_beginning(view: View) -> View:
+    """What lies contiguous as all of a buffer that begins there, which holds nothing: whoever asks keeps the view."""
+    block, kind = view.buffer.live_block(), view.buffer.executor.kind(view.shape, view.dtype)
+    first = view.layout.offset * view.dtype.itemsize
+    part = Block(
+        block.pool, block.memory, block.offset + first, block.nbytes - first, block.free_list,
+        block.place + first, block.adopted,
+    )  # fmt: skip
+    borrower = Buffer(view.buffer.executor, part, kind)
+    borrower._shared_block = _NOBODYS
+    return whole(borrower)
 
 
 def take_back(buffer: Buffer, successor: Buffer) -> None:
