@@ -152,7 +152,7 @@ def _item(item: Any) -> Any:
             return integer(item)
     if kind not in ("bool", "int", "uint"):
         raise TypeError(
-            f"a Tensor is indexed with integers, slices, None, ... and arrays of integers or bools, got {kind}"
+            f"a Tensor is indexed with integers, slices, None, ... and arrays of integers or bools, got {item.dtype}"
         )
     return item
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -49,13 +50,18 @@ class Running(Operation):
     def bind(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        layout = getattr(args[0], "layout", None) if len(args) == 1 and not kwargs else None
+        if layout is not None and len(layout.shape) < 2:  # the common case: it is flat already
+            return args, self.attributes
         operands, attributes = super().bind(args, kwargs)
-        if attributes["axis"] is not None:
+        if len(args) > 1 or kwargs.get("axis") is not None:
             return operands, attributes
-        (x,) = operands
-        x = Default.executor(None).tensor(x) if isinstance(x, ARRAYS) else x
-        flat = x.reshape(-1) if getattr(x, "ndim", 1) > 1 and hasattr(x, "reshape") else x
-        return (flat,), {**attributes, "axis": -1}  # a buffer, and what has one axis at most, as it is
+        x = operands[0]
+        if isinstance(x, ARRAYS):
+            operands = (Default.executor(None).tensor(x).reshape(-1),)
+        elif getattr(x, "layout", None) is not None:  # which buffers have not
+            operands = (x.reshape(-1),) if len(x.layout.shape) > 1 else operands
+        return operands, attributes if attributes["axis"] is not None else {**attributes, "axis": -1}
 
     def _typed(self, x: Input | None, attributes: Attributes) -> tuple[Layout, DType]:
         if not isinstance(x, Layout):
@@ -131,8 +137,8 @@ def _from_the_end(cotangent, axis):
 
 @declared(Running, reference=_cumsum_reference, samples=_cumsum_samples, dtypes=COMPUTED + COMPLEX, ulp=4,
           absolute=1024.0, aten=("cumsum",), gradient={"x": _from_the_end})  # fmt: skip
-def cumsum(x, *, axis=None, dtype=None):
-    """Running sums along an axis, or of the flat tensor if none is named.
+def cumsum(x, *, axis=-1, dtype=None):
+    """Running sums along an axis; of the flat tensor if none is named, or None.
 
     Those of integers and bools are of 64 bits unless `dtype` says otherwise.
     """
@@ -177,8 +183,8 @@ def _cumprod_gradient(cotangent, result, x, axis):
 
 @declared(Running, reference=_cumprod_reference, samples=_cumprod_samples, dtypes=COMPUTED + COMPLEX, ulp=4,
           absolute=1024.0, aten=("cumprod",), products=True, gradient={"x": _cumprod_gradient})  # fmt: skip
-def cumprod(x, *, axis=None, dtype=None):
-    """Running products along an axis, or of the flat tensor if none is named.
+def cumprod(x, *, axis=-1, dtype=None):
+    """Running products along an axis; of the flat tensor if none is named, or None.
 
     Those of integers and bools are of 64 bits unless `dtype` says otherwise.
     """
@@ -231,14 +237,15 @@ def _diff_reference(x, prepend=None, append=None, axis=-1, n=1):
 class Diff(Composite):
     """Called as NumPy's too: `hg.diff(x, 2)` is of the second order."""
 
+    @cached_property
+    def by_place(self) -> int:
+        return 1
+
     def by_name(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Arguments:
         if len(args) > 1 and isinstance(args[1], (int, np.integer)):
             order = tuple(theirs("diff") or ())[1:]
             args, kwargs = args[:1], {**dict(zip(order, args[1:], strict=False)), **kwargs}
         return super().by_name(args, kwargs)
-
-    def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Arguments:
-        return super().bind(*self.by_name(args, kwargs))
 
 
 @composite(

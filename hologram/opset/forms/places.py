@@ -82,25 +82,24 @@ def _hint(operation: Any) -> str:
 
 def arranged(operation: Any, operands: tuple[Any, ...], given: Mapping[str, Any]) -> Arguments:
     """Operands and attributes in the declaration's order, with defaults; TypeError for what is lacking or unknown."""
-    who, names = operation.name, (*operation.operands, *operation.attributes)
-    found = dict(zip(operation.operands, operands, strict=False))
+    who, own = operation.name, operation.attributes
+    placed = dict(zip(operation.operands, operands, strict=False))
+    found = {**operation.defaults, **placed}
     for name, value in given.items():
-        name = ALSO.get(name, name) if name not in names else name
-        if name not in names:
-            raise TypeError(f"{who} has no argument {name!r}: it has {', '.join(names)}")
-        if name in found:
-            raise TypeError(f"{who} got two values for {name!r}")
-        found[name] = value
-    parameters = operation.signature.parameters
-    for name in names:
-        if name not in found:
-            if parameters[name].default is inspect.Parameter.empty:
-                raise TypeError(f"{who} needs the argument {name!r}")
-            found[name] = parameters[name].default
-        if name in operation.attributes and not settles(found[name]):
-            kind = type(found[name]).__name__
-            raise TypeError(f"{who}: {name} must be a number, a name or a sequence of them, got {kind}")
-    return tuple(found[n] for n in operation.operands), {n: found[n] for n in operation.attributes}
+        called = name if name in own or name in operation.operands else ALSO.get(name, name)
+        if called not in own and called not in operation.operands:
+            names = ", ".join((*operation.operands, *own))
+            raise TypeError(f"{who} has no argument {name!r}: it has {names}")
+        if called in placed:
+            raise TypeError(f"{who} got two values for {called!r}")
+        if called in own and not settles(value):
+            kind = type(value).__name__
+            raise TypeError(f"{who}: {called} must be a number, a name or a sequence of them, got {kind}")
+        placed[called] = found[called] = value
+    if len(found) < len(own) + len(operation.operands):
+        lacking = next(n for n in (*operation.operands, *own) if n not in found)
+        raise TypeError(f"{who} needs the argument {lacking!r}")
+    return tuple(found[n] for n in operation.operands), {n: found[n] for n in own}
 
 
 def settles(value: Any) -> bool:
