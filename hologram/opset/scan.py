@@ -23,18 +23,8 @@ from hologram.opset.complex_running import running_plan
 from hologram.opset.factors import of_running_product
 from hologram.opset.forms import types
 from hologram.opset.forms.composite import Composite, composite
-from hologram.opset.forms.default import Default
-from hologram.opset.forms.operation import (
-    ARRAYS,
-    Attributes,
-    Input,
-    Inputs,
-    Layouts,
-    Operation,
-    Sample,
-    declared,
-)
-from hologram.opset.forms.places import Arguments, theirs
+from hologram.opset.forms.operation import Attributes, Input, Inputs, Layouts, Operation, Sample, declared
+from hologram.opset.forms.places import Arguments, theirs, together
 from hologram.opset.forms.samples import array, cases
 from hologram.opset.forms.steps import Place, Steps
 from hologram.opset.reduce import prod, sum_
@@ -50,18 +40,10 @@ class Running(Operation):
     def bind(
         self, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        layout = getattr(args[0], "layout", None) if len(args) == 1 and not kwargs else None
-        if layout is not None and len(layout.shape) < 2:  # the common case: it is flat already
-            return args, self.attributes
         operands, attributes = super().bind(args, kwargs)
-        if len(args) > 1 or kwargs.get("axis") is not None:
-            return operands, attributes
-        x = operands[0]
-        if isinstance(x, ARRAYS):
-            operands = (Default.executor(None).tensor(x).reshape(-1),)
-        elif getattr(x, "layout", None) is not None:  # which buffers have not
-            operands = (x.reshape(-1),) if len(x.layout.shape) > 1 else operands
-        return operands, attributes if attributes["axis"] is not None else {**attributes, "axis": -1}
+        if attributes["axis"] is None and hasattr(operands[0], "reshape"):
+            return (operands[0].reshape(-1),), {**attributes, "axis": 0}
+        return operands, attributes
 
     def _typed(self, x: Input | None, attributes: Attributes) -> tuple[Layout, DType]:
         if not isinstance(x, Layout):
@@ -138,10 +120,7 @@ def _from_the_end(cotangent, axis):
 @declared(Running, reference=_cumsum_reference, samples=_cumsum_samples, dtypes=COMPUTED + COMPLEX, ulp=4,
           absolute=1024.0, aten=("cumsum",), gradient={"x": _from_the_end})  # fmt: skip
 def cumsum(x, *, axis=-1, dtype=None):
-    """Running sums along an axis; of the flat tensor if none is named, or None.
-
-    Those of integers and bools are of 64 bits unless `dtype` says otherwise.
-    """
+    """Running sums along an axis (None: flat); of integers and bools in 64 bits unless `dtype` says otherwise."""
 
 
 def _cumprod_samples(rng: np.random.Generator, dtype: DType) -> Iterable[Sample]:
@@ -184,10 +163,7 @@ def _cumprod_gradient(cotangent, result, x, axis):
 @declared(Running, reference=_cumprod_reference, samples=_cumprod_samples, dtypes=COMPUTED + COMPLEX, ulp=4,
           absolute=1024.0, aten=("cumprod",), products=True, gradient={"x": _cumprod_gradient})  # fmt: skip
 def cumprod(x, *, axis=-1, dtype=None):
-    """Running products along an axis; of the flat tensor if none is named, or None.
-
-    Those of integers and bools are of 64 bits unless `dtype` says otherwise.
-    """
+    """Running products along an axis (None: flat); of integers and bools in 64 bits unless `dtype` says otherwise."""
 
 
 _RUNS = cases(((9,), {}), ((9,), {"axis": 0, "include_initial": True}), ((3, 70), {"axis": -1}),
@@ -244,7 +220,7 @@ class Diff(Composite):
     def by_name(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Arguments:
         if len(args) > 1 and isinstance(args[1], (int, np.integer)):
             order = tuple(theirs("diff") or ())[1:]
-            args, kwargs = args[:1], {**dict(zip(order, args[1:], strict=False)), **kwargs}
+            args, kwargs = args[:1], together("diff", order, args[1:], kwargs)
         return super().by_name(args, kwargs)
 
 

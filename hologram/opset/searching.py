@@ -21,7 +21,7 @@ from hologram.opset import math as arithmetic
 from hologram.opset.forms.composite import composite
 from hologram.opset.forms.map import Indexed
 from hologram.opset.forms.operation import Sample, declared
-from hologram.opset.forms.places import Arguments
+from hologram.opset.forms.places import Arguments, together
 from hologram.opset.forms.samples import array
 
 
@@ -98,7 +98,7 @@ class Search(Indexed):
 
     def by_name(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Arguments:
         if len(args) > 2 and isinstance(args[2], str):
-            args, kwargs = args[:2], {**dict(zip(("side", "sorter"), args[2:], strict=False)), **kwargs}
+            args, kwargs = args[:2], together("searchsorted", ("side", "sorter"), args[2:], kwargs)
         return super().by_name(args, kwargs)
 
 

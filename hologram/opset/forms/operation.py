@@ -300,7 +300,7 @@ class Operation:
         return len(self.operands)
 
     @cached_property
-    def places(self) -> tuple[str, ...]:
+    def argument_order(self) -> tuple[str, ...]:
         """What arguments given by place are: as in NumPy, where NumPy has a function of the name."""
         return places(self.name, self.operands, tuple(self.attributes))
 

@@ -52,7 +52,7 @@ def places(name: str, operands: Sequence[str], attributes: Sequence[str]) -> tup
 def named(operation: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Arguments:
     """Operands by place, and all other arguments by name; TypeError for what the operation lacks."""
     count, who = len(operation.operands), operation.name
-    rest, order = args[count:], operation.places[count:]
+    rest, order = args[count:], operation.argument_order[count:]
     found = dict(kwargs)
     if len(rest) > len(order):
         most = count + len(order)
@@ -69,6 +69,18 @@ def named(operation: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> A
     return args[:count], found
 
 
+def together(
+    who: str, order: Sequence[str], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Arguments by place, which have names in that order, beside those by name."""
+    placed = dict(zip(order, args, strict=False))
+    if len(args) > len(order) or not placed.keys().isdisjoint(kwargs):
+        raise TypeError(
+            f"{who} takes {', '.join(order)} here, each once, got {len(args)} and {', '.join(kwargs)}"
+        )
+    return {**placed, **kwargs}
+
+
 def _said(function: str, name: str, value: Any) -> bool:
     """Whether NumPy's default is given, which is what is done anyway."""
     default = (theirs(function) or {}).get(name, _REQUIRED)
@@ -76,7 +88,7 @@ def _said(function: str, name: str, value: Any) -> bool:
 
 
 def _hint(operation: Any) -> str:
-    by_name = [name for name in operation.attributes if name not in operation.places]
+    by_name = [name for name in operation.attributes if name not in operation.argument_order]
     return f"; by name it takes {', '.join(by_name)}" if by_name else ""
 
 

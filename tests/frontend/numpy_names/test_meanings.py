@@ -235,17 +235,3 @@ def test_dtypes_of_whole_numbers_are_refused_where_floats_come_out(executor: hg.
 def test_no_differences_join_nothing(executor: hg.Executor) -> None:
     a = np.array([1.0, 4.0], np.float32)
     _equal(hg.diff(executor.tensor(a), 0, prepend=1.0), np.diff(a, 0, prepend=1.0))
-
-
-@pytest.mark.parametrize("name", ["cumsum", "cumprod", "nancumsum"])
-def test_running_sums_without_an_axis_are_flat(executor: hg.Executor, name: str) -> None:
-    a = np.array([[1.0, 2.0], [3.0, 0.5]], np.float32)
-    ours, numpys = getattr(hg, name), getattr(np, name)
-    for keywords in ({}, {"axis": 0}, {"axis": -1}):
-        _equal(ours(executor.tensor(a), **keywords), numpys(a, **keywords))
-        _equal(
-            hg.jit(lambda x, keywords=keywords: ours(x, **keywords))(executor.tensor(a)),
-            numpys(a, **keywords),
-        )
-    with hg.use_executor(executor):
-        _equal(ours(a.tolist()), numpys(a))
