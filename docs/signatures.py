@@ -116,7 +116,7 @@ def _lines(operation: Operation, result: str) -> tuple[str, str]:
         attributes = ["*", *attributes, *asked]
     else:
         named = {p.partition(":")[0]: p for p in [*attributes, *asked]}
-        places = [ALSO.get(n, n) for n in known(operation.places, {*named, *operation.operands})]
+        places = [ALSO.get(n, n) for n in known(operation.argument_order, {*named, *operation.operands})]
         by_place = [named.pop(n) for n in places if n in named]
         attributes = [*by_place, *(["*"] if named else []), *named.values()]
     call = f"def {operation.name}({', '.join([*operands, *attributes])}) -> {result}: ..."

@@ -22,7 +22,7 @@ from hologram.frontend.methods import Methods
 from hologram.frontend.operators import Operators
 from hologram.frontend.values import host_values
 from hologram.machine.layout import Layout, hashable, indexed
-from hologram.opset.forms.default import Default, filled
+from hologram.opset.forms.default import Default, without_numbers
 from hologram.runtime.dispatch import Dispatch
 from hologram.runtime.engine import Engine
 from hologram.runtime.interchange import dlpack
@@ -364,19 +364,7 @@ def operands_of(engine: Engine, operation: Operation, operands: Sequence[Any]) -
             operand = constant(engine, operand)
         check_operand(operation, name, operand, View)
         checked.append(operand)
-    return checked if operation.takes_numbers else with_tensors(engine, checked)
-
-
-def with_tensors(engine: Engine, operands: Sequence[Any]) -> list[Any]:
-    """Operands with tensors without axes instead of numbers: floats of the dtype of what stands beside them."""
-    known = next((x.dtype for x in operands if isinstance(x, View)), dtypes.f32)
-
-    def made(x: Any) -> Any:
-        if isinstance(x, float):
-            return full(engine, (), x, dtypes.weak(known, x))
-        return filled(engine, x) if isinstance(x, int) else x
-
-    return list(map(made, operands))
+    return checked if operation.takes_numbers else without_numbers(engine, checked)
 
 
 def check_operand(operation: Operation, name: str, operand: Any, kind: type) -> None:

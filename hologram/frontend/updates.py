@@ -9,7 +9,6 @@ import numpy as np
 
 from hologram.foundation import dtypes
 from hologram.foundation.sizes import fixed_range
-from hologram.frontend.control.while_loop import fori_loop
 from hologram.machine.layout import hashable
 from hologram.machine.strided import Strided
 from hologram.opset import creation, indexing, logic, movement, power, reduce, scattering, searching, sort
@@ -149,7 +148,8 @@ class Part:
                     state, logic.where(logic.equal(turns, k), at, behind), values if single else given
                 )
 
-            return self._whole(fori_loop(0, last, body, flat))
+            loop = x.__array_namespace__().fori_loop  # which stands above
+            return self._whole(loop(0, last, body, flat))
         for turn in fixed_range(int(turns.max()) + 1):
             chosen = x.executor.tensor(np.flatnonzero(turns == turn))
             some = values if given is None else indexing.index_select(given, chosen)

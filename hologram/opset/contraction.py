@@ -7,6 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -184,6 +185,10 @@ class Einsum(Composite):
     """Called as NumPy's is: the subscripts, then the operands one by one."""
 
     __signature__ = inspect.signature(lambda subscripts, *operands: None)
+
+    @cached_property
+    def by_place(self) -> int:
+        return 0
 
     def by_name(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Arguments:
         if args and isinstance(args[0], str):

@@ -34,7 +34,7 @@ from hologram.opset.forms.operation import (
     Sample,
     declared,
 )
-from hologram.opset.forms.places import Arguments, theirs
+from hologram.opset.forms.places import Arguments, theirs, together
 from hologram.opset.forms.samples import array, cases
 from hologram.opset.forms.steps import Place, Steps
 from hologram.opset.reduce import prod, sum_
@@ -236,7 +236,7 @@ class Diff(Composite):
     def by_name(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Arguments:
         if len(args) > 1 and isinstance(args[1], (int, np.integer)):
             order = tuple(theirs("diff") or ())[1:]
-            args, kwargs = args[:1], {**dict(zip(order, args[1:], strict=False)), **kwargs}
+            args, kwargs = args[:1], together("diff", order, args[1:], kwargs)
         return super().by_name(args, kwargs)
 
     def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Arguments:

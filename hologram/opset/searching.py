@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from hologram.opset import math as arithmetic
 from hologram.opset.forms.composite import composite
 from hologram.opset.forms.map import Indexed
 from hologram.opset.forms.operation import Sample, declared
-from hologram.opset.forms.places import Arguments
+from hologram.opset.forms.places import Arguments, together
 from hologram.opset.forms.samples import array
 
 
@@ -91,13 +92,14 @@ def _searchsorted_reference(x1, x2, sorter=None, side: Any = "left", nan_last: b
 class Search(Indexed):
     """Called as NumPy's too, whose third argument is the side."""
 
+    @cached_property
+    def by_place(self) -> int:
+        return 2
+
     def by_name(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Arguments:
         if len(args) > 2 and isinstance(args[2], str):
-            args, kwargs = args[:2], {**dict(zip(("side", "sorter"), args[2:], strict=False)), **kwargs}
+            args, kwargs = args[:2], together("searchsorted", ("side", "sorter"), args[2:], kwargs)
         return super().by_name(args, kwargs)
-
-    def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Arguments:
-        return super().bind(*self.by_name(args, kwargs))
 
 
 @declared(Search, shape_of=_searchsorted_shape, dtypes=COMPUTED + COMPLEX, samples=_searchsorted_samples,

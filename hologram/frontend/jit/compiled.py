@@ -161,6 +161,7 @@ def compile_traced(
     in_order = trace.positions == tuple(range(len(outputs))) and layouts == outputs
     compiled = ready(trace, call.executor, call.numbers, make, fast_math, in_order)
     hosted = held_elsewhere(trace.formulas.hosted)
+    trace.formulas.hosted.clear()  # with the copies of the others
     return replace(compiled, asked={**dict.fromkeys(fixed, ""), **compiled.asked}, hosted=hosted)
 
 

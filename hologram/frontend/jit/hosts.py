@@ -27,13 +27,14 @@ class Hosted:
 
     __slots__ = ("_dtype", "_seen", "_tensor", "array")
 
-    def __init__(self, source: Source, tensor: Tensor) -> None:
+    def __init__(self, source: Source, tensor: Tensor | None) -> None:
         self.array, self._dtype = source
         self._tensor = tensor
         self._seen = self.array.tobytes()
 
     def renew(self, who: str) -> None:
         """Writes what the array holds to the tensor, if that has changed."""
+        assert self._tensor is not None
         if self.array.shape != self._tensor.shape:
             raise TraceError(
                 f"{who}: an array that it closes over had shape {self._tensor.shape} when it was traced, now "
@@ -50,12 +51,11 @@ class Hosted:
 
 def held_elsewhere(hosted: Iterable[Hosted]) -> tuple[Hosted, ...]:
     """Those whose arrays somebody else can still write to."""
-    return tuple(h for h in hosted if _held(h.array))
+    alone = _references(Hosted((np.zeros(1), None), None))  # which Python's versions count differently
+    return tuple(
+        h for h in hosted if h.array.base is not None or (h.array.flags.writeable and _references(h) > alone)
+    )
 
 
-def _held(array: np.ndarray) -> bool:
-    if array.base is None:
-        return (
-            array.flags.writeable and sys.getrefcount(array) > 3
-        )  # Hosted's, this parameter's and the count's own
-    return True  # it shows another's memory
+def _references(hosted: Hosted) -> int:
+    return sys.getrefcount(hosted.array)

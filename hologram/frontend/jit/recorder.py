@@ -31,6 +31,7 @@ from hologram.frontend.jit.traced import Storage, Traced
 from hologram.frontend.tensor import Tensor
 from hologram.machine.layout import Layout
 from hologram.opset.creation import fill
+from hologram.opset.forms.default import without_numbers
 from hologram.opset.forms.operation import Operation
 from hologram.opset.logic import Comparison
 from hologram.opset.movement import cast, overwrite
@@ -247,7 +248,7 @@ class Recorder(Launching):
                 raise TraceError(f"{self.who}: a tensor of another trace is used ({operation.name}, {name})")
             given.append(operand)
         if not operation.takes_numbers:
-            return tensors.with_tensors(self.executor, given)
+            return without_numbers(self.executor, given)
         return self._told(operation, given) if any(isinstance(o, TracedNumber) for o in given) else given
 
     def _told(self, operation: Operation, operands: list[Any]) -> list[Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, overload
 
 from hologram.foundation.errors import UnsupportedDType
 from hologram.frontend.linear_algebra.operands import matrix, square, succeeded
@@ -52,6 +52,10 @@ def cholesky(x: Any, /, *, upper: bool = False) -> Tensor:
     return factor
 
 
+@overload
+def qr(x: Any, /, mode: Literal["reduced", "complete"] = ...) -> QRResult: ...
+@overload
+def qr(x: Any, /, mode: str) -> Any: ...
 def qr(x: Any, /, mode: str = "reduced") -> Any:
     """Q with orthonormal columns, and the upper triangular R with Q @ R = x.
 
@@ -99,6 +103,16 @@ def eigvalsh(x: Any, /, UPLO: str = "L") -> Tensor:
     return values
 
 
+@overload
+def svd(
+    x: Any, /, full_matrices: bool = ..., compute_uv: Literal[True] = ..., hermitian: bool = ...
+) -> SVDResult: ...
+@overload
+def svd(
+    x: Any, /, full_matrices: bool = ..., *, compute_uv: Literal[False], hermitian: bool = ...
+) -> Tensor: ...
+@overload
+def svd(x: Any, /, full_matrices: bool, compute_uv: Literal[False], hermitian: bool = ...) -> Tensor: ...
 def svd(x: Any, /, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
     """U, the singular values S in descending order, and Vh with (U * S) @ Vh = x; S alone unless `compute_uv`.
 

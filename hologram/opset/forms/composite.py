@@ -65,7 +65,8 @@ class Composite(Operation):
         return frozenset(n for n in self.operands if parameters[n].annotation == "Sequence[Any]")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        args, kwargs = self.by_name(args, kwargs)
+        if len(args) > self.by_place:
+            args, kwargs = self.by_name(args, kwargs)
         if kwargs and not FURTHER.isdisjoint(kwargs.keys() - self._own):
             return further(self, args, kwargs)
         operands, attributes = self.bind(args, kwargs)

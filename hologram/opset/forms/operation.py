@@ -281,15 +281,28 @@ class Operation:
             attributes = {**self.attributes, **kwargs}
             if len(attributes) == len(self.attributes) and all(map(settles, kwargs.values())):
                 return args, attributes
-        return arranged(self, *self.by_name(args, kwargs))
+        if len(args) > self.by_place:
+            args, kwargs = self.by_name(args, kwargs)
+        return arranged(self, args, kwargs)
 
     def by_name(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Arguments:
         """The operands by place, and all else by name."""
-        many = len(args) > len(self.operands)
-        return named(self, args, kwargs) if many else (args, dict(kwargs))
+        return named(self, args, kwargs) if len(args) > len(self.operands) else (args, dict(kwargs))
 
     @cached_property
-    def places(self) -> tuple[str, ...]:
+    def defaults(self) -> dict[str, Any]:
+        """Of arguments that may be left out."""
+        names, empty = (*self.operands, *self.attributes), inspect.Parameter.empty
+        given = ((n, self.signature.parameters[n].default) for n in names)
+        return {n: default for n, default in given if default is not empty}
+
+    @cached_property
+    def by_place(self) -> int:
+        """How many arguments by place are operands, whatever they are."""
+        return len(self.operands)
+
+    @cached_property
+    def argument_order(self) -> tuple[str, ...]:
         """What arguments given by place are: as in NumPy, where NumPy has a function of the name."""
         return places(self.name, self.operands, tuple(self.attributes))
 
@@ -307,6 +320,7 @@ class Operation:
     def common(self) -> tuple[int, dict[str, Any]]:
         """How many arguments are operands and all that it needs, and the attributes then; -1 where `bind` must look."""
         looks = self._required or not self.operands or type(self).bind is not Operation.bind
+        looks = looks or self.by_place < len(self.operands)
         return (-1 if looks else len(self.operands), self.attributes)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -319,7 +333,7 @@ class Operation:
         count, attributes = self.common
         operands = args
         if kwargs or len(args) != count:
-            if self.operands:
+            if len(args) > self.by_place and self.operands:
                 args, kwargs = self.by_name(args, kwargs)
             if not FURTHER.isdisjoint(kwargs) and not FURTHER.isdisjoint(kwargs.keys() - self._own):
                 return further(self, args, kwargs)

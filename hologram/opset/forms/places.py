@@ -52,7 +52,7 @@ def places(name: str, operands: Sequence[str], attributes: Sequence[str]) -> tup
 def named(operation: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Arguments:
     """Operands by place, and all other arguments by name; TypeError for what the operation lacks."""
     count, who = len(operation.operands), operation.name
-    rest, order = args[count:], operation.places[count:]
+    rest, order = args[count:], operation.argument_order[count:]
     found = dict(kwargs)
     if len(rest) > len(order):
         most = count + len(order)
@@ -69,6 +69,18 @@ def named(operation: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> A
     return args[:count], found
 
 
+def together(
+    who: str, order: Sequence[str], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Arguments by place, which have names in that order, beside those by name."""
+    placed = dict(zip(order, args, strict=False))
+    if len(args) > len(order) or not placed.keys().isdisjoint(kwargs):
+        raise TypeError(
+            f"{who} takes {', '.join(order)} here, each once, got {len(args)} and {', '.join(kwargs)}"
+        )
+    return {**placed, **kwargs}
+
+
 def _said(function: str, name: str, value: Any) -> bool:
     """Whether NumPy's default is given, which is what is done anyway."""
     default = (theirs(function) or {}).get(name, _REQUIRED)
@@ -76,31 +88,30 @@ def _said(function: str, name: str, value: Any) -> bool:
 
 
 def _hint(operation: Any) -> str:
-    by_name = [name for name in operation.attributes if name not in operation.places]
+    by_name = [name for name in operation.attributes if name not in operation.argument_order]
     return f"; by name it takes {', '.join(by_name)}" if by_name else ""
 
 
 def arranged(operation: Any, operands: tuple[Any, ...], given: Mapping[str, Any]) -> Arguments:
     """Operands and attributes in the declaration's order, with defaults; TypeError for what is lacking or unknown."""
-    who, names = operation.name, (*operation.operands, *operation.attributes)
-    found = dict(zip(operation.operands, operands, strict=False))
+    who, own = operation.name, operation.attributes
+    placed = dict(zip(operation.operands, operands, strict=False))
+    found = {**operation.defaults, **placed}
     for name, value in given.items():
-        name = ALSO.get(name, name) if name not in names else name
-        if name not in names:
-            raise TypeError(f"{who} has no argument {name!r}: it has {', '.join(names)}")
-        if name in found:
-            raise TypeError(f"{who} got two values for {name!r}")
-        found[name] = value
-    parameters = operation.signature.parameters
-    for name in names:
-        if name not in found:
-            if parameters[name].default is inspect.Parameter.empty:
-                raise TypeError(f"{who} needs the argument {name!r}")
-            found[name] = parameters[name].default
-        if name in operation.attributes and not settles(found[name]):
-            kind = type(found[name]).__name__
-            raise TypeError(f"{who}: {name} must be a number, a name or a sequence of them, got {kind}")
-    return tuple(found[n] for n in operation.operands), {n: found[n] for n in operation.attributes}
+        called = name if name in own or name in operation.operands else ALSO.get(name, name)
+        if called not in own and called not in operation.operands:
+            names = ", ".join((*operation.operands, *own))
+            raise TypeError(f"{who} has no argument {name!r}: it has {names}")
+        if called in placed:
+            raise TypeError(f"{who} got two values for {called!r}")
+        if called in own and not settles(value):
+            kind = type(value).__name__
+            raise TypeError(f"{who}: {called} must be a number, a name or a sequence of them, got {kind}")
+        placed[called] = found[called] = value
+    if len(found) < len(own) + len(operation.operands):
+        lacking = next(n for n in (*operation.operands, *own) if n not in found)
+        raise TypeError(f"{who} needs the argument {lacking!r}")
+    return tuple(found[n] for n in operation.operands), {n: found[n] for n in own}
 
 
 def settles(value: Any) -> bool:

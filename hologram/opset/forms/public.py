@@ -25,7 +25,7 @@ class PublicSignature:
         declared = operation.signature.parameters
         parameters: list[inspect.Parameter] = []
         kind_now = kinds.POSITIONAL_OR_KEYWORD
-        by_place = known(operation.places, declared)
+        by_place = known(operation.argument_order, declared)
         for name in (*by_place, *(n for n in operation.attributes if n not in by_place)):
             if name not in by_place and by_place != (*operation.operands, *operation.attributes):
                 kind_now = kinds.KEYWORD_ONLY

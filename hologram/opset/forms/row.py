@@ -49,10 +49,6 @@ class Row(Expression):
     def in_place(self) -> bool:
         return self.keeps_shape
 
-    @property
-    def takes_numbers(self) -> bool:
-        return self.arrange is None
-
     def axes(self, ndim: int, attributes: Attributes) -> tuple[int, ...]:
         """The reduced axes, counted from the front."""
         given = attributes[self.axis_name]

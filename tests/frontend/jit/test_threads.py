@@ -37,7 +37,7 @@ def together(count: int, work: Callable[[int], None]) -> None:
 
 def steps(t):
     """Several kernels, with scratch memory between them, and several results."""
-    return hg.cumsum(t * 2 + 1), t.reshape(-1)[::-1] - t.sum()
+    return hg.cumsum(t * 2 + 1, axis=1), t.reshape(-1)[::-1] - t.sum()
 
 
 def test_threads_share_a_function(executor: hg.Executor) -> None:

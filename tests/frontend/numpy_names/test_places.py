@@ -131,6 +131,8 @@ def test_what_is_written_by_place(executor: hg.Executor) -> None:
             lambda x: HOLOGRAM.argmax(x, 1, None, True),
             "at most 3 arguments by place, got 4; by name it takes keepdims",
         ),
+        (lambda x: HOLOGRAM.diff(x, 2, n=1), "each once"),
+        (lambda x: HOLOGRAM.searchsorted(x[0, 0], x, "left", None, 3), "each once"),
         (lambda x: x[0].transpose(0, 1), "leave it as it is in NumPy and exchange them in PyTorch"),
     ],
 )
