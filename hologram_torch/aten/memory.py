@@ -227,6 +227,8 @@ register("_local_scalar_dense", _local_scalar_dense)
 def _resize(tensor: torch.Tensor, size: Sequence[int], *, memory_format: Any = None) -> torch.Tensor:
     """Another shape; the memory is replaced by a larger one, which begins with the same elements, where it must be."""
     size = tuple(size)
+    if size == tuple(tensor.shape) and memory_format in (None, torch.preserve_format):
+        return tensor  # which keeps its strides
     stride = row_major(size)
     if memory_format not in (None, torch.contiguous_format, torch.preserve_format):
         stride = torch.empty(size, device="meta", memory_format=memory_format).stride()
@@ -245,6 +247,20 @@ def _resize(tensor: torch.Tensor, size: Sequence[int], *, memory_format: Any = N
 
 
 register("resize_", _resize)
+
+
+def _is_set_to(x: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether both see the same elements of one memory, in the same way."""
+    same = x.untyped_storage()._cdata == other.untyped_storage()._cdata
+    return (
+        same
+        and x.shape == other.shape
+        and x.stride() == other.stride()
+        and x.storage_offset() == other.storage_offset()
+    )
+
+
+register("is_set_to", _is_set_to)
 
 
 @implements("clone", by_class=True)

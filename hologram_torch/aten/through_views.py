@@ -60,6 +60,14 @@ def _view_backward(view: Callable[..., torch.Tensor]) -> Callable[..., torch.Ten
     return backward
 
 
+def _view_copy(x: torch.Tensor, size: Sequence[int]) -> torch.Tensor:
+    """The elements row by row in memory of their own, whether or not there is a view of that shape."""
+    viewed = x.reshape(size)
+    copied = viewed.untyped_storage()._cdata != x.untyped_storage()._cdata
+    return viewed if copied else viewed.clone(memory_format=torch.contiguous_format)
+
+
+register("view_copy", _view_copy)
 register("select_backward", _view_backward(torch.select), recorded=True)
 register("slice_backward", _view_backward(torch.ops.aten.slice.Tensor), recorded=True)
 register("as_strided_scatter", _as_strided_scatter)

@@ -11,12 +11,13 @@ from functorch.compile import min_cut_rematerialization_partition
 from torch._dynamo.backends.common import aot_autograd
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from hologram_torch.compile import repeated
+from hologram_torch.compile import repeated, strides
 from hologram_torch.compile.compiled import whole
 from hologram_torch.compile.decompositions import DECOMPOSITIONS
 from hologram_torch.compile.stages import any_apart, depends, of_host, staged
 
 repeated.settle()
+strides.settle()
 
 
 def compiled(graph: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[[list[Any]], Any]:
