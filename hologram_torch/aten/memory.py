@@ -227,40 +227,24 @@ register("_local_scalar_dense", _local_scalar_dense)
 def _resize(tensor: torch.Tensor, size: Sequence[int], *, memory_format: Any = None) -> torch.Tensor:
     """Another shape; the memory is replaced by a larger one, which begins with the same elements, where it must be."""
     size = tuple(size)
-    if size == tuple(tensor.shape) and memory_format in (None, torch.preserve_format):
-        return tensor  # which keeps its strides
-    stride = row_major(size)
-    if memory_format not in (None, torch.contiguous_format, torch.preserve_format):
-        stride = torch.empty(size, device="meta", memory_format=memory_format).stride()
+    if size == tuple(tensor.shape) and memory_format in (None, torch.preserve_format):  # strides stay
+        return tensor
+    kept = memory_format in (None, torch.contiguous_format, torch.preserve_format)
+    like = None if kept else torch.empty(size, device="meta", memory_format=memory_format)
+    stride = row_major(size) if like is None else like.stride()
     needed = 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True)) if 0 not in size else 0
     own = hologram_tensor(tensor)
     whole = whole_of(own.buffer)
     held = whole.size * whole.dtype.itemsize // own.dtype.itemsize
     if needed + own.offset <= held:
         return _set_storage(tensor, tensor.untyped_storage(), own.offset, size, stride)
-    executor = own.executor
-    larger = executor.empty((own.offset + needed,), own.dtype)
+    larger = own.executor.empty((own.offset + needed,), own.dtype)
     if held:
-        flat = type(own)(own.buffer, Layout.contiguous(own.dtype, (held,)))
-        executor.copy(flat, larger[:held])
+        own.executor.copy(type(own)(own.buffer, Layout.contiguous(own.dtype, (held,))), larger[:held])
     return _set_storage(tensor, torch_tensor(larger).untyped_storage(), own.offset, size, stride)
 
 
 register("resize_", _resize)
-
-
-def _is_set_to(x: torch.Tensor, other: torch.Tensor) -> bool:
-    """Whether both see the same elements of one memory, in the same way."""
-    same = x.untyped_storage()._cdata == other.untyped_storage()._cdata
-    return (
-        same
-        and x.shape == other.shape
-        and x.stride() == other.stride()
-        and x.storage_offset() == other.storage_offset()
-    )
-
-
-register("is_set_to", _is_set_to)
 
 
 @implements("clone", by_class=True)

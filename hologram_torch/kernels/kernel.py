@@ -21,7 +21,7 @@ from hologram.foundation.errors import HologramError, UnsupportedDType
 from hologram.foundation.frozen import frozen
 from hologram.frontend.tensor import Tensor
 from hologram.machine.layout import Layout
-from hologram_torch.kernels import refusals
+from hologram_torch.kernels import refusals, strides
 from hologram_torch.kernels.errors import refusal
 from hologram_torch.kernels.numbers import converted, is_within
 from hologram_torch.kernels.operators import is_output, name_of
@@ -217,8 +217,8 @@ class Kernel:
         reason = None if self.refuses is None else self.refuses(*args)
         if reason is not None:
             raise self.refusal(RuntimeError(reason))
+        made = None
         try:
-            made = None
             if self.base is not self.overload:
                 made = self.like(
                     *map(_meta, refusals.with_tensors(self.overload, args)),
@@ -235,7 +235,7 @@ class Kernel:
             if results is None or isinstance(results, Exception):
                 raise self.refusal(results or error) from None
         results = results if isinstance(results, (tuple, list)) else (results,)
-        if self._outputs and made is not None:
+        if self._outputs and made is not None and self.name not in strides.COPIED:
             results = _outputs_as(made if isinstance(made, (tuple, list)) else (made,), results)
         casts, dtype = self._casts(args, kwargs)
         wraps = self.promotes is not None and self.promotes.wraps and dtype is not None and dtype.is_integer

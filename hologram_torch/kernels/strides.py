@@ -120,6 +120,9 @@ RULES: dict[str, Callable[[OpOverload], Like]] = {
 }
 
 
+COPIED = ("_fft_c2c.out", "_fft_c2r.out", "_fft_r2c.out")  # empty outputs of these become rows
+
+
 def like(overload: OpOverload) -> Like | None:
     """The rule of an operator's own, if it has one."""
     rule = RULES.get(name_of(overload))

@@ -27,7 +27,7 @@ APART = {
     "nn.functional.conv_transpose3d": "as conv3d",
     "nn.functional.scaled_dot_product_attention": "gradients lie as operands do, as in CUDA's fused attention",
     "nn.functional.cross_entropy": "the gradient of a transposed input lies as that, where the host's is row by row",
-    "sparse.mm.reduce": "tensors are strided",
+    "sparse.mm": "tensors are strided",
     "sparse.sampled_addmm": "tensors are strided",
     "tensor_split": "PyTorch refuses positions that are not on the host, as on every device",
     "to_sparse": "tensors are strided",
