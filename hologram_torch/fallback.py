@@ -14,7 +14,6 @@ from torch.utils import _pytree as pytree
 from hologram.foundation.config import Config, config
 from hologram.runtime.dispatch import deferred
 from hologram_torch.kernels.operators import name_of
-from hologram_torch.kernels.overlap import is_dense
 from hologram_torch.tensors.dtypes import DTYPES, host_tensor
 from hologram_torch.tensors.memory import hologram_tensor, is_ours
 
@@ -105,7 +104,7 @@ def on_host(overload: Any, args: tuple[Any, ...], kwargs: dict[str, Any], by_des
         if id(x) in origin:
             return origin[id(x)]
         device = torch.device("hologram", index)
-        if x.layout != torch.strided or is_dense(x) or 0 in x.stride():
+        if x.layout != torch.strided or 0 in x.stride() or torch.empty_like(x).stride() == x.stride():
             return x.to(device)
         return torch.empty_strided(x.shape, x.stride(), dtype=x.dtype, device=device).copy_(x)  # gaps stay
 
