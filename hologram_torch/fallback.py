@@ -101,7 +101,12 @@ def on_host(overload: Any, args: tuple[Any, ...], kwargs: dict[str, Any], by_des
     def up(x: Any) -> Any:
         if not isinstance(x, torch.Tensor):
             return x
-        return origin[id(x)] if id(x) in origin else x.to(torch.device("hologram", index))
+        if id(x) in origin:
+            return origin[id(x)]
+        device = torch.device("hologram", index)
+        if x.layout != torch.strided or 0 in x.stride() or torch.empty_like(x).stride() == x.stride():
+            return x.to(device)
+        return torch.empty_strided(x.shape, x.stride(), dtype=x.dtype, device=device).copy_(x)  # gaps stay
 
     result = overload(*pytree.tree_map(down, args), **pytree.tree_map(down, kwargs))
     if _writes(overload):

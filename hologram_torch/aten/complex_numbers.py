@@ -42,6 +42,10 @@ _view("view_as_complex", hg.view_as_complex)
 
 
 def _conjugated(x: torch.Tensor, *, out: torch.Tensor) -> torch.Tensor:
+    if out.dtype != x.dtype:
+        raise RuntimeError(f"hologram, conj_physical: Found dtype {out.dtype} but expected {x.dtype}")
+    if out.shape != x.shape:
+        out.resize_(x.shape).as_strided_(x.shape, torch.empty_like(x, device="meta").stride())
     return out.copy_(torch.ops.aten._conj_physical(x))
 
 

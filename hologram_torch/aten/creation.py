@@ -14,6 +14,8 @@ from hologram.opset import OPERATIONS
 from hologram.opset.forms.operation import Operation
 from hologram.runtime.dispatch import deferred
 from hologram_torch.device.devices import devices
+from hologram_torch.kernels import refusals
+from hologram_torch.kernels.errors import refusal
 from hologram_torch.kernels.numbers import is_within
 from hologram_torch.kernels.operators import operator
 from hologram_torch.kernels.registry import register
@@ -27,6 +29,10 @@ def made(name: str, out: torch.Tensor, *args: Any) -> Tensor:
         like = operator(name)(*args, out=torch.empty(out.shape, dtype=out.dtype, device="meta"))
     except (RuntimeError, TypeError, ValueError) as error:
         raise type(error)(f"hologram, {name.partition('.')[0]}: {error}") from None
+    if out.dtype in (torch.bool, torch.uint16, torch.uint32, torch.uint64):  # of which the CPU makes few
+        error = refusals.of_arguments(operator(name), args, {"out": out})
+        if error is not None:
+            raise refusal(name, error)
     if out.shape != like.shape:
         out.resize_(like.shape)
     return hologram_tensor(out)
@@ -52,10 +58,21 @@ def widest(target: Tensor) -> DType:
 
 
 def _arange(start: Any, end: Any, step: Any = 1, *, out: torch.Tensor) -> torch.Tensor:
-    target = made("arange.start_out", out, start, end, step)
+    _stepped(made("arange.start_out", out, start, end, step), start, step)
+    return out
+
+
+def _closed_range(start: Any, end: Any, step: Any = 1, *, out: torch.Tensor) -> torch.Tensor:
+    """With the end, where a step reaches it."""
+    _stepped(made("range.out", out, start, end, step), start, step)
+    return out
+
+
+def _stepped(target: Tensor, start: Any, step: Any) -> None:
+    """Writes start, start + step, ..."""
     n = target.shape[0]
     if not n:
-        return out
+        return
     kind = int if target.dtype.is_integer else float
     start, step = kind(start), kind(step)
     stop = start + step * (n if kind is int else n - 0.5)
@@ -63,7 +80,6 @@ def _arange(start: Any, end: Any, step: Any = 1, *, out: torch.Tensor) -> torch.
         made_in(target, OPERATIONS["arange"], start=start, stop=stop, step=step, dtype=target.dtype)
     else:  # which wraps round
         write(hg.arange(target.executor, 0, n, dtype="i64") * step + start, target)
-    return out
 
 
 def _range(
@@ -94,7 +110,9 @@ def _spaced(target: Tensor, start: float, end: float, steps: int) -> Tensor:
 
 def _linspace(start: Any, end: Any, steps: int, *, out: torch.Tensor) -> torch.Tensor:
     target = made("linspace.out", out, start, end, steps)
-    if steps:
+    if steps and any(isinstance(x, complex) for x in (start, end)):
+        write(start + _spaced(target, 0, 1, steps) * (end - start), target)
+    elif steps:
         write(_spaced(target, start, end, steps), target)
     return out
 
@@ -124,6 +142,10 @@ def _triangle(name: str) -> Any:
     ) -> torch.Tensor:
         if min(row, col) < 0:
             raise RuntimeError(f"hologram, {name}: row and col must not be negative, got {row} and {col}")
+        if dtype is not None:
+            error = refusals.of_arguments(operator(name), (1, 1), {"dtype": dtype})
+            if error is not None:
+                raise refusal(name, error)
         rows = torch.arange(row, device=device)[:, None]
         columns = torch.arange(col, device=device)
         inside = columns - rows <= offset if lower else columns - rows >= offset
@@ -159,6 +181,7 @@ def _kaiser(
 register("arange", lambda end, **how: _range(0, end, **how), recorded=True)
 register("arange.start", _range, recorded=True)
 register("arange.start_step", _range, recorded=True)
+register("range.out", _closed_range)
 register("arange.start_out", _arange)
 register("linspace.out", _linspace)
 register("logspace.out", _logspace)

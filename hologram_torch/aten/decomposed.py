@@ -84,7 +84,7 @@ def with_outputs(
                 raise refusal(name_of(overload), error)
         for output, result in zip(outputs, results, strict=True):
             if output.shape != result.shape:
-                output.resize_(result.shape)
+                output.resize_(result.shape).as_strided_(result.shape, result.stride())
             _written(result, output)
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 

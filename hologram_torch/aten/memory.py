@@ -230,20 +230,20 @@ register("_local_scalar_dense", _local_scalar_dense)
 def _resize(tensor: torch.Tensor, size: Sequence[int], *, memory_format: Any = None) -> torch.Tensor:
     """Another shape; the memory is replaced by a larger one, which begins with the same elements, where it must be."""
     size = tuple(size)
-    stride = row_major(size)
-    if memory_format not in (None, torch.contiguous_format, torch.preserve_format):
-        stride = torch.empty(size, device="meta", memory_format=memory_format).stride()
+    if size == tuple(tensor.shape) and memory_format in (None, torch.preserve_format):  # strides stay
+        return tensor
+    kept = memory_format in (None, torch.contiguous_format, torch.preserve_format)
+    like = None if kept else torch.empty(size, device="meta", memory_format=memory_format)
+    stride = row_major(size) if like is None else like.stride()
     needed = 1 + sum((n - 1) * s for n, s in zip(size, stride, strict=True)) if 0 not in size else 0
     own = hologram_tensor(tensor)
     whole = whole_of(own.buffer)
     held = whole.size * whole.dtype.itemsize // own.dtype.itemsize
     if needed + own.offset <= held:
         return _set_storage(tensor, tensor.untyped_storage(), own.offset, size, stride)
-    executor = own.executor
-    larger = executor.empty((own.offset + needed,), own.dtype)
+    larger = own.executor.empty((own.offset + needed,), own.dtype)
     if held:
-        flat = type(own)(own.buffer, Layout.contiguous(own.dtype, (held,)))
-        executor.copy(flat, larger[:held])
+        own.executor.copy(type(own)(own.buffer, Layout.contiguous(own.dtype, (held,))), larger[:held])
     return _set_storage(tensor, torch_tensor(larger).untyped_storage(), own.offset, size, stride)
 
 

@@ -183,7 +183,8 @@ def bernoulli_by(x: torch.Tensor, p: torch.Tensor, *, generator: Generator) -> T
 
 
 def _bernoulli(x: torch.Tensor, p: Any = None, *, generator: Generator = None) -> torch.Tensor:
-    return torch.empty_like(x).bernoulli_(x if p is None else p, generator=generator)
+    result = torch.empty_like(x, memory_format=torch.contiguous_format)
+    return result.bernoulli_(x if p is None else p, generator=generator)
 
 
 register("bernoulli", _bernoulli)

@@ -1,4 +1,4 @@
-"""What is written through a view into a copy of the whole, and the derivatives of views."""
+"""What is written through a view into a copy of the whole, the derivatives of views, and whether two are the same."""
 
 from __future__ import annotations
 
@@ -60,9 +60,31 @@ def _view_backward(view: Callable[..., torch.Tensor]) -> Callable[..., torch.Ten
     return backward
 
 
+def _view_copy(x: torch.Tensor, size: Sequence[int]) -> torch.Tensor:
+    """The elements row by row in memory of their own, whether or not there is a view of that shape."""
+    viewed = x.reshape(size)
+    copied = viewed.untyped_storage()._cdata != x.untyped_storage()._cdata
+    return viewed if copied else viewed.clone(memory_format=torch.contiguous_format)
+
+
+register("view_copy", _view_copy)
 register("select_backward", _view_backward(torch.select), recorded=True)
 register("slice_backward", _view_backward(torch.ops.aten.slice.Tensor), recorded=True)
 register("as_strided_scatter", _as_strided_scatter)
 _scatter("select_scatter", torch.select)
 _scatter("slice_scatter", torch.ops.aten.slice.Tensor)
 _scatter("diagonal_scatter", torch.diagonal)
+
+
+def _is_set_to(x: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether both see the same elements of one memory, in the same way."""
+    same = x.untyped_storage()._cdata == other.untyped_storage()._cdata
+    return (
+        same
+        and x.shape == other.shape
+        and x.stride() == other.stride()
+        and x.storage_offset() == other.storage_offset()
+    )
+
+
+register("is_set_to", _is_set_to)

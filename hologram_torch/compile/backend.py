@@ -16,6 +16,12 @@ from hologram_torch.compile.stages import any_apart, depends, of_host, staged
 from hologram_torch.reach import reach, settle
 
 settle("rng-states", "torch._prims.rng_prims, and how it traces", CHECKPOINTS, "compile.repeated")
+settle(
+    "fake-strides",
+    "torch._subclasses.fake_impls.op_implementations_dict",
+    "compiled graphs copy results of convolutions whose channels lie side by side",
+    "compile.strides",
+)
 
 
 def compiled(graph: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[[list[Any]], Any]:

@@ -25,6 +25,7 @@ from hologram_torch.compile.graph import draws, has_sizes, moved, on_host, takes
 from hologram_torch.compile.heads import folded
 from hologram_torch.compile.host import on_executor, to_host
 from hologram_torch.compile.stages import Run, emptying, staged
+from hologram_torch.compile.strides import as_counted_on
 from hologram_torch.compile.written import are_own, over_arguments, settle
 from hologram_torch.device.devices import devices
 from hologram_torch.device.generator import Traced, draw, drawn_by
@@ -75,7 +76,7 @@ class Operators(torch.fx.Interpreter):
 
     def run_node(self, n: torch.fx.Node) -> Any:
         try:
-            return super().run_node(n)
+            return as_counted_on(n, super().run_node(n))
         except TypeError as error:
             if isinstance(error.__cause__, TraceError):
                 raise Asks(n) from error

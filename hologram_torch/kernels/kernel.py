@@ -20,7 +20,7 @@ from hologram.foundation.errors import HologramError, UnsupportedDType
 from hologram.foundation.frozen import frozen
 from hologram.frontend.tensor import Tensor
 from hologram.machine.layout import Layout
-from hologram_torch.kernels import refusals
+from hologram_torch.kernels import refusals, strides
 from hologram_torch.kernels.errors import refusal
 from hologram_torch.kernels.numbers import converted, is_within
 from hologram_torch.kernels.operators import is_output, name_of
@@ -30,6 +30,7 @@ from hologram_torch.kernels.promotion import Promotion, promoted
 from hologram_torch.kernels.results import own, placed, traced_result, write
 from hologram_torch.kernels.taken import Taken
 from hologram_torch.tensors.dtypes import DTYPES, INTEGERS, NARROW, dtype_of, torch_dtype
+from hologram_torch.tensors.formats import is_channels_last
 from hologram_torch.tensors.memory import is_ours, torch_tensor
 
 MAX_SIGNATURES = 4096  # of one operator
@@ -86,11 +87,15 @@ class Kernel:
         asked: OpOverload | None = None,
         wider: frozenset[torch.dtype] = frozenset(),
         by_class: bool = False,
+        like: Callable[..., Any] | None = None,
     ) -> None:
         self.overload = overload
         self.asked = asked or overload  # what the CPU is asked about; see refusals.py
         self.wider = wider  # dtypes that it refuses and other devices of PyTorch's take
         self.base = base or overload  # the form with new results, which refuses what other forms may not
+        self.like = (
+            like or self.base
+        )  # what says of tensors without elements how new results lie; see strides.py
         self.name = name_of(overload)
         self.compute = compute
         self.refuses = refuses  # what PyTorch refuses besides, in words
@@ -201,7 +206,7 @@ class Kernel:
         if expected is None:
             expected = self._learned(args, kwargs) if self.inferred else NOTHING
             if not self.wider or args[0].dtype not in self.wider:
-                self._ask(refusals.of_signature(self.asked, args, kwargs))
+                self._ask(refusals.of_signature(self.asked, args, kwargs, mixed=self.by_class))
             if self._outputs and self._plain(args, kwargs) != [kwargs[name].dtype for name in self._outputs]:
                 self._ask(refusals.of_outputs(self.overload, self.base, args, kwargs, self._outputs))
             self._known.keep(key, expected)
@@ -212,22 +217,26 @@ class Kernel:
         reason = None if self.refuses is None else self.refuses(*args)
         if reason is not None:
             raise self.refusal(RuntimeError(reason))
+        made = None
         try:
             if self.base is not self.overload:
-                self.base(
+                made = self.like(
                     *map(_meta, refusals.with_tensors(self.overload, args)),
                     **{n: a for n, a in given.items() if n not in self._outputs},
                 )
+            call = self.like if self.base is self.overload else self.overload
             try:
-                results = self.overload(*map(_meta, args), **given)
+                results = call(*map(_meta, args), **given)
             except RuntimeError:  # of some operators' forms with tensors, which take no numbers
-                results = self.overload(*map(_meta, refusals.with_tensors(self.overload, args)), **given)
+                results = call(*map(_meta, refusals.with_tensors(self.overload, args)), **given)
         except refusals.REFUSALS as error:
             # Those of the CPU, which may take what "meta" does not.
             results = refusals.results(self.asked, args, kwargs)
             if results is None or isinstance(results, Exception):
                 raise self.refusal(results or error) from None
         results = results if isinstance(results, (tuple, list)) else (results,)
+        if self._outputs and made is not None and self.name not in strides.COPIED:
+            results = _outputs_as(made if isinstance(made, (tuple, list)) else (made,), results)
         casts, dtype = self._casts(args, kwargs)
         wraps = self.promotes is not None and self.promotes.wraps and dtype is not None and dtype.is_integer
         layouts = tuple(map(_layout, results))
@@ -318,7 +327,10 @@ class Kernel:
         if taken.known is not None:
             return traced_result(result, wanted, taken.tensors)
         if wanted is None:
-            return torch_tensor(result if own(result, taken.tensors) else result.clone())
+            return torch_tensor(
+                result if own(result, taken.tensors) else result.clone(),
+                exact=is_channels_last(result.shape, result.layout.strides),
+            )
         if result.shape != wanted.shape:
             result = result.reshape(wanted.shape) if result.size == wanted.size else result
             if result.shape != wanted.shape:
@@ -327,7 +339,7 @@ class Kernel:
                 )
         if result.dtype is not wanted.dtype:
             result = result.astype(wanted.dtype)
-        return torch_tensor(placed(result, wanted, taken.tensors))
+        return torch_tensor(placed(result, wanted, taken.tensors), exact=True)
 
     def refusal(self, error: Exception) -> Exception:
         return refusal(self.name, error)
@@ -335,6 +347,13 @@ class Kernel:
 
 class InPlace(Kernel):
     """An operator that writes its result over its first argument."""
+
+    def _taken(
+        self, args: Sequence[Any], kwargs: dict[str, Any], taken: Taken
+    ) -> tuple[Sequence[Any], list[Any], dict[str, Any], Taken]:
+        if not is_ours(args[0]):  # but an operand is, or PyTorch would not have called
+            taken.refuse(args[0])
+        return super()._taken(args, kwargs, taken)
 
     def deliver(self, results: Any, expected: Expected, taken: Taken, outputs: Sequence[torch.Tensor]) -> Any:
         result = results[0] if isinstance(results, (tuple, list)) else results
@@ -365,6 +384,14 @@ def _meta(x: Any) -> Any:
     if isinstance(x, torch.device):
         return torch.device("meta")
     return x
+
+
+def _outputs_as(made: Sequence[Any], outputs: Sequence[Any]) -> list[Any]:
+    """Outputs with the shapes and strides of new results, which empty ones come to have."""
+    return [
+        torch.empty_strided(x.shape, x.stride(), dtype=y.dtype, device="meta")
+        for x, y in zip(made, outputs, strict=True)
+    ]
 
 
 def _layout(x: Any) -> Layout | None:

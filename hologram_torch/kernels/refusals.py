@@ -1,7 +1,9 @@
 """What PyTorch refuses though its kernels without elements let it pass: those of its CPU are asked, with zeros.
 
 They know which dtypes an operator has no meaning for, and which outputs its results may be written to. A signature asks
-once at most, and only where its dtypes give cause to.
+once at most, and only where its dtypes give cause to. An error that comes with zeros may be about the zeros, as masks
+and lengths that are 0 do not go with other arguments: it is a refusal if it also comes with ones, and with the elements
+that were given.
 """
 
 from __future__ import annotations
@@ -13,6 +15,8 @@ from typing import Any
 import torch
 from torch._ops import OpOverload
 from torch.utils import _pytree as pytree
+
+from hologram.runtime.dispatch import deferred
 
 HOST = torch.device("cpu")
 MANY = 4096  # elements, beyond which zeros stand for tensors of at most four along each axis
@@ -70,25 +74,41 @@ def _error(overload: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any])
     return None
 
 
-def of_arguments(
-    overload: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any], element: int = 0
-) -> Exception | None:
-    """The error for arguments of these shapes, dtypes and values of all else, or None."""
+def of_arguments(overload: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Exception | None:
+    """The error for arguments of these shapes, dtypes and values of all else, or None.
+
+    It is not about elements: those that were given are asked about last, where they are known and few.
+    """
     if torch.Tag.nondeterministic_seeded in overload.tags:  # it would draw from the host's generator
         return None
     args, small = with_tensors(overload, args), _are_many(args, kwargs)
-    given = _on_host(args, kwargs, small, element)
+    given = _on_host(args, kwargs, small)
     error = _error(overload, *given)
-    if error is None or not small:
-        return error
-    # Where floats are refused too, for all tensors and for the first, it may be about a number that goes with sizes.
+    if error is None or _error(overload, *_on_host(args, kwargs, small, element=1)) is None:
+        return None
+    if not small and not deferred():
+        return _error(overload, *pytree.tree_map(_given, (args, dict(kwargs))))
+    return error if _floats_are_taken(overload, given) else None
+
+
+def _given(x: Any) -> Any:
+    """A tensor with its own elements, on the host; zeros for one without any."""
+    return (
+        x.to(HOST, copy=True)
+        if isinstance(x, torch.Tensor) and x.device.type != "meta"
+        else _filled(x, False)
+    )
+
+
+def _floats_are_taken(overload: OpOverload, given: Any) -> bool:
+    """Whether floats are no error, for all tensors or for the first: else it may be about sizes, or about elements."""
     leaves, tree = pytree.tree_flatten(given)
     tensors = [k for k, x in enumerate(leaves) if isinstance(x, torch.Tensor)]
     for places in (tensors, tensors[:1]):
         floats = [x.real.float() if k in places else x for k, x in enumerate(leaves)]
         if _error(overload, *pytree.tree_unflatten(floats, tree)) is None:
-            return error
-    return None
+            return True
+    return False
 
 
 def of_numbers(
@@ -118,23 +138,28 @@ def results(overload: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]
     error = of_arguments(overload, args, kwargs)
     if error is not None:
         return error
-    args, kwargs = pytree.tree_map(lambda x: _filled(x, False), (list(args), dict(kwargs)))
-    return overload(*args, **kwargs)
+    given = pytree.tree_map(lambda x: _filled(x, False), (list(args), dict(kwargs)))
+    if _error(overload, *given) is not None:  # about the zeros
+        return None
+    return overload(*given[0], **given[1])
 
 
-def of_signature(overload: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Exception | None:
-    """The error for dtypes or shapes of the kinds that PyTorch's kernels without elements are not strict about."""
+def of_signature(
+    overload: OpOverload, args: Sequence[Any], kwargs: Mapping[str, Any], mixed: bool = False
+) -> Exception | None:
+    """The error for dtypes or shapes of the kinds that PyTorch's kernels without elements are not strict about.
+
+    `mixed` says that operands of several dtypes, floats all of them, give cause to ask as well.
+    """
     tensors = [x for x in pytree.tree_leaves(args) if isinstance(x, torch.Tensor)]
     # Integers and bools mean less to operators, and complex numbers to those of an order. Where elements say what there
     # is to give, others are refused for what they say.
     by_elements = torch.Tag.dynamic_output_shape in overload.tags
     whole = bool(tensors) and not tensors[0].dtype.is_floating_point and not by_elements
     empty = not all(x.numel() for x in tensors)  # an axis without elements has no largest one
-    error = of_arguments(overload, args, kwargs) if whole or empty else None
-    # Whatever the elements are, it is about dtypes.
-    if whole and error is not None and of_arguments(overload, args, kwargs, element=1) is not None:
-        return error
-    return error if empty and not isinstance(error, NotImplementedError) else None
+    mixed = mixed and len({x.dtype for x in tensors}) > 1
+    error = of_arguments(overload, args, kwargs) if whole or empty or mixed else None
+    return None if not (whole or mixed) and isinstance(error, NotImplementedError) else error
 
 
 def of_outputs(

@@ -11,6 +11,7 @@ from torch._ops import OpOverload
 
 from hologram.opset.forms.operation import Operation
 from hologram.runtime.dispatch import deferred
+from hologram_torch.kernels import strides
 from hologram_torch.kernels.kernel import InPlace, Kernel, Promotes
 from hologram_torch.kernels.operators import known, name_of, operator, variants
 from hologram_torch.kernels.outputs import Out
@@ -84,6 +85,7 @@ def add(
                 operator(asked) if asked else None,
                 wider,
                 by_class,
+                strides.like(overload),
             )
             kernel = quick(KERNELS[own], -1 if operation is None else len(operation.operands))
             _register(own, kernel if around is None else around(other, kernel))

@@ -27,16 +27,33 @@ def placed(result: Tensor, wanted: Layout, tensors: Sequence[Tensor]) -> Tensor:
     """A result in memory of its own, with the strides that PyTorch expects where these are an order of axes."""
     alike = (result.layout.is_contiguous and wanted.is_contiguous) or same_steps(result.layout, wanted)
     if alike and own(result, tensors):
-        return result
+        return _named(result, wanted)
     shape = wanted.shape
     order = _order(wanted)
-    if (
-        wanted.is_contiguous
-        or 0 in shape
-        or not same_steps(Layout.contiguous(wanted.dtype, [shape[k] for k in order]), wanted.permute(order))
-    ):
+    if wanted.is_contiguous or 0 in shape:
+        return _named(result.clone(), wanted)
+    if not same_steps(Layout.contiguous(wanted.dtype, [shape[k] for k in order]), wanted.permute(order)):
         return result.clone()
-    return result.permute(order).clone().permute([order.index(k) for k in range(len(shape))])
+    return _named(ordered(result, order), wanted)
+
+
+def ordered(x: Tensor, order: Sequence[int]) -> Tensor:
+    """A copy with its axes in memory in an order, the outermost first."""
+    return x.permute(order).clone().permute([order.index(k) for k in range(x.ndim)])
+
+
+def _named(x: Tensor, wanted: Layout) -> Tensor:
+    """A tensor whose elements lie as they should, with the strides that PyTorch has along axes of one element too."""
+    if x.layout.strides == wanted.strides:
+        return x
+    return Tensor(x.buffer, Layout(x.dtype, x.shape, wanted.strides, x.layout.offset))
+
+
+def as_images(result: Tensor, *operands: Tensor) -> Tensor:
+    """A result row by row, or in channels_last where one of the operands is."""
+    if any(is_channels_last(x.shape, x.layout.strides) for x in operands):
+        return ordered(result, (0, *range(2, result.ndim), 1))
+    return result if result.layout.is_contiguous else result.clone()
 
 
 def traced_result(result: Tensor, wanted: Layout | None, tensors: Sequence[Tensor]) -> Tensor:
@@ -51,7 +68,7 @@ def traced_result(result: Tensor, wanted: Layout | None, tensors: Sequence[Tenso
     strides = [1] * len(shape)
     for k in _order(wanted)[::-1]:
         strides[k] = step
-        if wanted.shape[k] > 1 and plain(step) != wanted.strides[k]:
+        if plain(step) != wanted.strides[k]:
             raise Unrepeatable
         step *= max(shape[k], 1)
     return placed(result, Layout(wanted.dtype, shape, tuple(strides)), tensors)

@@ -33,7 +33,12 @@ class Taken:
             return self._tensor(x)
         if isinstance(x, (list, tuple)):
             self.key.append(len(x))
-            return [self.of(item, is_number) for item in x]
+            return [
+                self._tensor(item, listed=True)
+                if isinstance(item, torch.Tensor)
+                else self.of(item, is_number)
+                for item in x
+            ]
         self.key.append(type(x))
         if isinstance(x, complex):
             self.key.append(cache_key(x))
@@ -49,12 +54,12 @@ class Taken:
             raise self._apart(x)
         del self.tensors[-1], self.sources[-1]
 
-    def _tensor(self, x: torch.Tensor) -> Any:
+    def _tensor(self, x: torch.Tensor, listed: bool = False) -> Any:
         try:
             known = None if self.known is None else self.known.get(id(x))
             tensor = hologram_tensor(x) if known is None else known
         except AttributeError:
-            return self._foreign(x)
+            return self._foreign(x, listed)
         except KeyError:
             raise TypeError(f"hologram, {self.name}: {x.dtype} is not supported") from None
         self.tensors.append(tensor)
@@ -66,19 +71,24 @@ class Taken:
             raise self._apart(x)
         return tensor
 
-    def _foreign(self, x: torch.Tensor) -> Any:
+    def _foreign(self, x: torch.Tensor, listed: bool) -> Any:
+        """A tensor of the host without axes is a number, but not in a list of tensors: so it is on CUDA."""
         if x.device.type == "hologram":
             raise RuntimeError(
                 f"hologram, {self.name}: a tensor of the device whose memory hologram did not make, shape "
                 f"{tuple(x.shape)}"
             )
-        if x.device.type != "cpu" or x.ndim:
+        if x.device.type != "cpu" or x.ndim or listed:
             raise self._apart(x)
         self.key += ("host", x.dtype)
         number = x.item()
         if isinstance(number, complex):
             self.key.append(cache_key(number))
         return number
+
+    def refuse(self, x: torch.Tensor) -> None:
+        """Raises for a tensor that is on another device than the kernel's."""
+        raise self._apart(x)
 
     def _apart(self, x: torch.Tensor) -> RuntimeError:
         first = f"hologram:{self.index}" if self.index is not None else "a device of hologram"

@@ -90,7 +90,7 @@ def record(layout: Layout, index: int, kind: int = EXTENSION) -> tuple[int, _Man
         return known
     ndim = len(layout.shape)
     shape = (ctypes.c_int64 * max(ndim, 1))(*layout.shape)
-    steps = (ctypes.c_int64 * max(ndim, 1))(*strides(layout))
+    steps = (ctypes.c_int64 * max(ndim, 1))(*layout.strides)
     said = _Managed(
         device_type=kind,
         device_id=index,
@@ -103,9 +103,11 @@ def record(layout: Layout, index: int, kind: int = EXTENSION) -> tuple[int, _Man
     return _records.keep(key, (ctypes.addressof(said), said))
 
 
-def strides(layout: Layout) -> tuple[int, ...]:
-    """As PyTorch counts them: also along axes of one element."""
-    return row_major(layout.shape) if layout.is_contiguous else layout.strides
+def as_rows(layout: Layout) -> Layout:
+    """A layout with the strides of rows where elements lie so, also along axes of one element, which may have any."""
+    if not layout.is_contiguous or (layout.size and 1 not in layout.shape):
+        return layout
+    return Layout(layout.dtype, layout.shape, row_major(layout.shape), layout.offset, layout.repeats)
 
 
 def _element(dtype: DType) -> int:
@@ -158,10 +160,10 @@ def fresh(buffer: Any, layout: Layout, index: int) -> torch.Tensor:
     return local.imported(entry[0], token << TOKEN_BITS & 0x7FFF_FFFF_FFFF_FFFF, buffer)
 
 
-def torch_tensor(x: Tensor) -> torch.Tensor:
-    """A tensor of PyTorch over a tensor's memory."""
+def torch_tensor(x: Tensor, exact: bool = False) -> torch.Tensor:
+    """A tensor of PyTorch over a tensor's memory; with its own strides even along axes of one element if `exact`."""
     buffer: Any = x.buffer
-    layout = x.layout
+    layout = x.layout if exact else as_rows(x.layout)
     index = devices.number(buffer.executor)
     whole = whole_of(buffer)
     if spans(layout, whole):
@@ -169,7 +171,7 @@ def torch_tensor(x: Tensor) -> torch.Tensor:
     if layout.dtype is not whole.dtype:
         whole = Layout.contiguous(layout.dtype, (whole.size * whole.dtype.itemsize // layout.dtype.itemsize,))
     flat = fresh(buffer, whole, index)
-    return as_strided(HOST_KEYS, flat, layout.shape, strides(layout), layout.offset)
+    return as_strided(HOST_KEYS, flat, layout.shape, layout.strides, layout.offset)
 
 
 def spans(layout: Layout, whole: Layout) -> bool:

@@ -43,7 +43,7 @@ class Outcome(Enum):
     PASSED = "passed"
     REFUSED = "refused"  # no kernel
     FAILED = "failed"  # another error
-    WRONG = "wrong"  # other numbers, dtypes or shapes than the host's
+    WRONG = "wrong"  # other numbers, dtypes, shapes or strides than the host's
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def moved(tree: Any, device: str) -> Any:
 
 
 def call(node: Node, sample: Any, device: str | None) -> Any:
-    """An entry's result for a sample, on the host; `device` is None for the host."""
+    """An entry's result for a sample, on the device; `device` is None for the host."""
     given = (sample.input, sample.args, sample.kwargs)
     given = pytree.tree_map(lambda x: x.detach().clone() if isinstance(x, torch.Tensor) else x, given)
     if device is not None:
@@ -106,8 +106,26 @@ def call(node: Node, sample: Any, device: str | None) -> Any:
         for x in pytree.tree_leaves(found):
             if isinstance(x, torch.Tensor) and x.device.type != "hologram":
                 raise AssertionError(f"a result is on {x.device}")
-        return pytree.tree_map(lambda x: x.cpu() if isinstance(x, torch.Tensor) else x, found)
     return found
+
+
+def on_host(tree: Any) -> Any:
+    return pytree.tree_map(lambda x: x.cpu() if isinstance(x, torch.Tensor) else x, tree)
+
+
+def lies(x: Any) -> Any:
+    """The strides of a tensor that has elements, along axes of more than one; None for what has no such."""
+    if not isinstance(x, torch.Tensor) or x.layout != torch.strided or not x.numel():
+        return None
+    return tuple(step for n, step in zip(x.shape, x.stride(), strict=True) if n > 1)
+
+
+def compare_strides(got: Any, want: Any) -> None:
+    """Raises AssertionError unless the tensors of two trees lie alike."""
+    for a, b in zip(pytree.tree_leaves(got), pytree.tree_leaves(want), strict=True):
+        assert lies(a) == lies(b), (
+            f"strides {a.stride()}, {b.stride()} was expected of shape {tuple(b.shape)}"
+        )
 
 
 class Apart(Enum):
@@ -195,11 +213,16 @@ def run(node: Node, wanted: list[tuple[Any, Any]], device: str) -> Result:
                 return Result(node.name, Outcome.REFUSED, line(error))
             except Exception as error:  # noqa: BLE001  (whatever it is, it is the node's result)
                 return Result(node.name, Outcome.FAILED, f"{type(error).__name__}: {line(error)}")
+            there, got = got, on_host(got)
             try:
                 compare(got, chosen_alike(node, sample, got, want))
             except (AssertionError, ValueError, RuntimeError) as error:
                 if not nearer(node, sample, got, want):
                     return Result(node.name, Outcome.WRONG, line(error))
+            try:
+                compare_strides(there, want)
+            except AssertionError as error:
+                return Result(node.name, Outcome.WRONG, line(error))
     return Result(node.name, Outcome.PASSED)
 
 

@@ -75,3 +75,63 @@ def test_gradients_reach_parameters_in_their_own_dtype() -> None:
     with torch.autocast("hologram", dtype=torch.bfloat16):
         model(torch.ones(3, 4, device="hologram")).sum().backward()
     assert {p.grad.dtype for p in model.parameters()} == {torch.float32}
+
+
+def _listed(key: str) -> set[str]:
+    """The operators that PyTorch has a kernel for at a key of autocast."""
+    return {
+        name.removeprefix("aten::") for name in torch._C._dispatch_get_registrations_for_dispatch_key(key)
+    }
+
+
+# Of CUDA's own libraries.
+CUDAS = {"_scaled_dot_product_flash_attention", "cudnn_convolution", "cudnn_convolution_transpose"}
+# What CUDA's kernels take in 16 bits, and the CPU's once did not; and what is made of operators that are listed.
+IN_SIXTEEN_BITS_ON_CUDA = """
+adaptive_avg_pool3d adaptive_max_pool3d avg_pool3d conv1d.padding conv2d.padding conv3d.padding cross_entropy_loss
+fake_quantize_per_tensor_affine fractional_max_pool2d fractional_max_pool3d grid_sampler_2d grid_sampler_3d
+_grid_sampler_2d_cpu_fallback max_pool3d max_unpool2d max_unpool3d multilabel_margin_loss_forward reflection_pad1d
+reflection_pad2d replication_pad1d replication_pad2d replication_pad3d trace
+"""
+HOSTS = {"_addmm_activation", "_native_multi_head_attention", "mkldnn_rnn_layer"}
+
+
+def test_lists_hold_what_cudas_and_the_cpus_do() -> None:
+    torch.ones(1, device="hologram")
+    ours = _listed("AutocastPrivateUse1")
+    assert _listed("AutocastCUDA") - ours <= CUDAS
+    assert _listed("AutocastCPU") - ours <= HOSTS | set(IN_SIXTEEN_BITS_ON_CUDA.split())
+
+
+AS_ON_THE_HOST: dict[str, Callable[[Any], Any]] = {
+    "rfft": torch.fft.rfft,
+    "fft2": torch.fft.fft2,
+    "irfft": torch.fft.irfft,
+    "fftn": lambda x: torch.fft.fftn(x).real,
+    "stft": lambda x: torch.stft(
+        x[0].repeat(8), 4, window=torch.ones(4, device=x.device), return_complex=True
+    ),
+    "quantile": lambda x: torch.quantile(x, 0.5),
+    "inverse": torch.linalg.inv,
+    "polar": lambda x: torch.polar(x, x),
+    "svd": torch.linalg.svdvals,
+    "vecdot": lambda x: torch.linalg.vecdot(x.float(), x.float()),
+}
+
+
+@pytest.mark.parametrize("name", AS_ON_THE_HOST)
+def test_what_no_kernel_takes_in_sixteen_bits(name: str) -> None:
+    x = torch.eye(4) + torch.arange(16.0).reshape(4, 4) / 16
+    found = []
+    for device in ("cpu", "hologram"):
+        with torch.autocast(device, dtype=torch.bfloat16):
+            found.append(AS_ON_THE_HOST[name](x.to(device) @ torch.eye(4, device=device)).cpu())
+    torch.testing.assert_close(found[1], found[0], rtol=2e-2, atol=2e-2)
+
+
+def test_what_cuda_lists_and_the_cpu_does_not(x: Any) -> None:
+    with torch.autocast("hologram", dtype=torch.bfloat16):
+        y = x @ x
+        assert F.rms_norm(y, (4,)).dtype == torch.float32
+        assert torch.cross(y[:, :3], x[:, :3], dim=1).dtype == torch.float32
+        assert torch.linalg.vecdot(x, x).dtype == torch.bfloat16

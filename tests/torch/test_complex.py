@@ -271,3 +271,46 @@ def test_fourier_transforms(name: str) -> None:
         want.abs().square().sum().backward()
         assert ours.grad is not None
         torch.testing.assert_close(ours.grad.cpu(), theirs.grad, rtol=1e-4, atol=1e-2)
+
+
+SCALED: dict[str, Callable[[Any, Any], Any]] = {
+    "add": lambda z, r: torch.add(z, z, alpha=0.1),
+    "add a real": lambda z, r: torch.add(z, r, alpha=0.1),
+    "add to a real": lambda z, r: torch.add(r, z, alpha=0.5j),
+    "add a number": lambda z, r: torch.add(z, 2, alpha=0.5),
+    "add_": lambda z, r: z.clone().add_(z.conj(), alpha=-1e-3),
+    "sub": lambda z, r: torch.sub(z, z, alpha=0.1),
+    "sub_": lambda z, r: z.clone().sub_(r, alpha=0.1 + 2j),
+    "rsub": lambda z, r: torch.rsub(z, r, alpha=0.5),
+    "lists": lambda z, r: torch._foreach_add([z], [z], alpha=0.1)[0],
+    "index_add": lambda z, r: z.index_add(0, torch.tensor([1], device=z.device), z[:1], alpha=0.5),
+}
+
+
+@pytest.mark.parametrize("name", SCALED)
+def test_sums_are_scaled_by_floats(name: str) -> None:
+    z, r = torch.tensor([1 + 2j, 3 - 1j]), torch.tensor([0.5, 1.0])
+    found = SCALED[name](z.to("hologram"), r.to("hologram"))
+    torch.testing.assert_close(found.cpu(), SCALED[name](z, r))
+
+
+def test_a_real_sum_is_not_scaled_by_a_complex_number() -> None:
+    for device in ("cpu", "hologram"):
+        x = torch.ones(2, device=device)
+        with pytest.raises(RuntimeError, match="alpha must not be a complex number"):
+            torch.add(x, x, alpha=1j)
+
+
+@pytest.mark.parametrize("foreach", [False, True])
+@pytest.mark.parametrize("name", ["SGD", "AdamW", "Adagrad", "RMSprop", "NAdam"])
+def test_optimisers_of_complex_parameters(name: str, foreach: bool) -> None:
+    found = []
+    for device in ("cpu", "hologram"):
+        z = torch.tensor([1 + 2j, 3 - 1j], device=device, requires_grad=True)
+        optimiser = getattr(torch.optim, name)([z], lr=0.01, weight_decay=0.1, foreach=foreach)
+        for _ in range(3):
+            optimiser.zero_grad()
+            (z * z.conj()).real.sum().backward()
+            optimiser.step()
+        found.append(z.detach().cpu())
+    torch.testing.assert_close(found[1], found[0])

@@ -61,3 +61,17 @@ def test_a_loss_hides_no_nan_from_its_derivative(reduction: str, beta: float) ->
 def test_logit_hides_no_nan_from_its_derivative(eps: float | None) -> None:
     # Where PyTorch's CPU goes by vectors of f64, it gives 0 for a NaN.
     compare(torch.logit, torch.tensor([float("nan"), 0.0, 0.2, 0.5, 1.0, 2.0]), eps=eps)
+
+
+def test_targets_may_be_empty() -> None:
+    x = torch.randn(7, 3, 6, generator=torch.Generator().manual_seed(0)).log_softmax(2)
+    none, rows = torch.zeros(0, dtype=torch.long), torch.ones(3, 2, dtype=torch.long)
+    for targets, given, lengths in (
+        (none, [7, 7, 7], [0, 0, 0]),
+        (rows[:, :0], [7, 3, 1], [0, 0, 0]),
+        (rows, [7, 3, 2], [2, 0, 1]),
+        (torch.tensor([1, 2, 3]), [7, 7, 2], [0, 2, 1]),
+    ):
+        for reduction in REDUCTIONS:
+            compare(F.ctc_loss, x, targets, input_lengths=given, target_lengths=lengths, reduction=reduction)
+    compare(F.ctc_loss, x[:1], none, input_lengths=[1, 1, 1], target_lengths=[0, 0, 0])

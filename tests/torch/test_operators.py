@@ -12,6 +12,7 @@ pytest.importorskip("torch")
 import torch
 
 NAN, INF = math.nan, math.inf
+REALS = (torch.float32, torch.float64)
 SPECIAL = torch.tensor(
     [NAN, INF, -INF, 0.0, -0.0, 1.0, -1.0, 2.5, -2.5, 1e-3, 30.0, -30.0], dtype=torch.float64
 )
@@ -147,6 +148,62 @@ def test_ranges() -> None:
     )
     with pytest.raises(RuntimeError, match="hologram"):
         torch.arange(0, 5, -1, device="hologram")
+
+
+@pytest.mark.filterwarnings("ignore:torch.range is deprecated")
+def test_ranges_with_their_ends() -> None:
+    for arguments in ((0, 5), (1, 4, 0.5), (5, 1, -2), (2, 2)):
+        for dtype in (None, torch.float64, torch.float16):
+            found = torch.range(*arguments, dtype=dtype, device="hologram")
+            torch.testing.assert_close(found.cpu(), torch.range(*arguments, dtype=dtype))
+    assert torch.range(1, 7, 3, dtype=torch.int64, device="hologram").tolist() == [1, 4, 7]
+    with pytest.raises(RuntimeError, match="hologram, range"):
+        torch.range(0, 5, -1, device="hologram")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda device: torch.linspace(0, 1, 3, dtype=torch.bool, device=device),
+        lambda device: torch.logspace(0, 1, 3, dtype=torch.bool, device=device),
+        lambda device: torch.linspace(0, 1, 3, dtype=torch.uint16, device=device),
+        lambda device: torch.tril_indices(2, 2, dtype=torch.bool, device=device),
+        lambda device: torch.complex(*(torch.ones(2, dtype=d, device=device) for d in REALS)),
+        lambda device: torch.polar(*(torch.ones(2, dtype=d, device=device) for d in REALS)),
+        lambda device: torch.cumsum(torch.ones(2, device=device), 0, out=torch.ones(2, device=device).bool()),
+        lambda device: torch.nansum(
+            torch.ones(2, device=device), 0, out=torch.ones((), device=device).long()
+        ),
+        lambda device: torch.conj_physical(
+            torch.ones(2, device=device), out=torch.ones(2, device=device).long()
+        ),
+    ],
+)
+def test_dtypes_that_pytorch_refuses(call: Callable[[str], Any]) -> None:
+    with pytest.raises(RuntimeError) as host:
+        call("cpu")
+    for _ in range(2):
+        with pytest.raises(host.type, match="hologram"):
+            call("hologram")
+
+
+def test_numbers_between_complex_ends() -> None:
+    found = torch.linspace(1, 2 + 3j, 5, device="hologram")
+    torch.testing.assert_close(found.cpu(), torch.linspace(1, 2 + 3j, 5))
+
+
+def test_whether_tensors_are_equal() -> None:
+    x = torch.tensor([1.0, 2.0, NAN])
+    for y in (x[:2].double(), x[:2].long(), x[:2] + 1, x, x[:1], torch.ones(1, 2), x[:2].to(torch.complex64)):
+        for first in (x[:2], x):
+            assert torch.equal(first.to("hologram"), y.to("hologram")) == torch.equal(first.clone(), y)
+
+
+def test_whether_tensors_are_set_to_others() -> None:
+    for device in ("cpu", "hologram"):
+        x = torch.arange(6.0, device=device).reshape(2, 3)
+        others = (x, x.view(2, 3), x.view(6), x.t(), x[1:], x.clone(), torch.empty(0, device=device).set_(x))
+        assert [x.is_set_to(y) for y in others] == [True, True, False, False, False, False, True]
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.int64, torch.int32, torch.bool])

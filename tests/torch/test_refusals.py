@@ -147,3 +147,82 @@ def test_dtypes_of_many_elements_are_refused_and_their_sizes_are_not() -> None:
     assert x.kthvalue(4999).values.item() == 1
     with pytest.raises((RuntimeError, IndexError), match="kthvalue"):
         x.kthvalue(5001)
+
+
+WHOLE = (torch.int64, torch.int16, torch.uint8, torch.bool, torch.complex64, torch.float16)
+MASK, PLACES = torch.tensor([False, True, False, False, True, True]), torch.tensor([5, 0, 3])
+
+
+def _lengths(x: Any, *lengths: int) -> Any:
+    return torch.tensor(lengths, device=x.device)
+
+
+BY_ELEMENTS: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "values under a mask": lambda x, m, i: x.index_put((m,), x[:3]),
+    "values under a mask in place": lambda x, m, i: x.clone().index_put_((m,), x[1:4]),
+    "values at a mask's rows": lambda x, m, i: x[:, None].repeat(1, 2).index_put((m,), x[:6].reshape(3, 2)),
+    "values under a mask of pairs": lambda x, m, i: x.reshape(2, 3).index_put((m.reshape(2, 3),), x[:3]),
+    "values where two masks meet": lambda x, m, i: x.reshape(2, 3).index_put((m[1:3], m[:3]), x[:1]),
+    "added under a mask": lambda x, m, i: x.index_put((m,), x[:3], accumulate=True),
+    "values at positions": lambda x, m, i: x.index_put((i,), x[:3]),
+    "values scattered": lambda x, m, i: x.masked_scatter(m, x[2:]),
+    "elements picked": lambda x, m, i: x.masked_select(m),
+    "elements indexed": lambda x, m, i: x[m],
+    "elements put": lambda x, m, i: x.put(i, x[:3]),
+    "rows copied": lambda x, m, i: x.index_copy(0, i, x[:3]),
+    "rows repeated": lambda x, m, i: torch.repeat_interleave(x[:3], _lengths(x, 2, 0, 4), output_size=6),
+    "elements counted": lambda x, m, i: torch.bincount(i, minlength=9),
+    "order by a permutation": lambda x, m, i: torch.searchsorted(
+        torch.tensor([3, 1, 2], device=x.device), i, sorter=_lengths(x, 1, 2, 0)
+    ),
+    "what is left under no mask": lambda x, m, i: x.index_put((m & ~m,), x[:0]),
+}
+
+
+@pytest.mark.parametrize("dtype", WHOLE, ids=str)
+@pytest.mark.parametrize("name", BY_ELEMENTS)
+def test_what_elements_say_is_no_refusal(name: str, dtype: Any) -> None:
+    x = torch.tensor([1, 0, 1, 1, 0, 1]).to(dtype)
+    want = BY_ELEMENTS[name](x, MASK, PLACES)
+    for mask in (MASK.to("hologram"), MASK):
+        if mask.device.type == "cpu" and name in ("values scattered", "elements picked"):
+            continue
+        found = BY_ELEMENTS[name](x.to("hologram"), mask, PLACES.to("hologram"))
+        assert torch.equal(found.cpu(), want)
+
+
+def test_values_that_do_not_fit_a_mask_are_refused() -> None:
+    for device in ("cpu", "hologram"):
+        x = torch.zeros(6, dtype=torch.int64, device=device)
+        with pytest.raises(RuntimeError, match="shape mismatch"):
+            x[MASK.to(device)] = torch.ones(2, dtype=torch.int64, device=device)
+
+
+@pytest.mark.parametrize("traced", [False, True])
+def test_the_database_is_taken(traced: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the host takes is no refusal, whether the elements may be looked at or not."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    from hologram_torch.kernels import refusals
+    from tests.conformance import nodes
+
+    monkeypatch.setattr(refusals, "deferred", lambda: traced)
+    refused = []
+
+    class Asking(TorchDispatchMode):
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            given = nodes.pytree.tree_map_only(torch.Tensor, torch.clone, (args, kwargs or {}))
+            result = func(*args, **(kwargs or {}))
+            if func.namespace == "aten" and refusals.of_signature(func, *given, mixed=True) is not None:
+                refused.append((node.name, func))
+            return result
+
+    for node in list(nodes.nodes(True))[int(traced) :: 60]:
+        if not node.dtype.is_floating_point and nodes.apart(node.entry) is not nodes.Apart.DRAWS:
+            for sample in nodes.samples(node):
+                try:
+                    with Asking():
+                        node.entry.op(sample.input, *sample.args, **sample.kwargs)
+                except (RuntimeError, TypeError, ValueError, AssertionError):  # what the host refuses
+                    continue
+    assert refused == []

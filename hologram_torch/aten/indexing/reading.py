@@ -12,10 +12,14 @@ import torch
 import hologram as hg
 from hologram.foundation.frozen import frozen
 from hologram.frontend.tensor import Tensor
+from hologram.machine.axes import row_major
+from hologram.machine.layout import Layout
 from hologram_torch.aten.indexing.positions import along, at_least_1d, check, from_the_front, named
 from hologram_torch.aten.indexing.writing import Into, copied, over
 from hologram_torch.kernels.numbers import scalar
 from hologram_torch.kernels.registry import implements
+from hologram_torch.kernels.results import placed
+from hologram_torch.kernels.strides import iterated
 
 
 def of_positions(x: Any, dim: int, index: Any, *rest: Any) -> str | None:
@@ -95,7 +99,7 @@ def nonzero(x: Any) -> Any:
     for n in reversed(x.shape):
         columns.append(hg.remainder(flat, max(n, 1)))
         flat = hg.floor_divide(flat, max(n, 1))
-    return hg.stack(columns[::-1], axis=1) if columns else x.executor.empty((flat.size, 0), "i64")
+    return hg.stack(columns[::-1], axis=0).mT if columns else x.executor.empty((flat.size, 0), "i64")
 
 
 @implements("nonzero_static")
@@ -129,6 +133,7 @@ class Picked:
     place: int  # of these axes in the result
     order: tuple[int, ...]  # of the tensor's axes in the view
     sizes: tuple[int, ...]  # of the axes in that order
+    steps: tuple[int, ...]  # in memory, along the axes that are not picked from
 
 
 def picked(name: str, x: Tensor, indices: Sequence[Any], unchecked: bool = False) -> Picked:
@@ -170,6 +175,7 @@ def picked(name: str, x: Tensor, indices: Sequence[Any], unchecked: bool = False
     together = not numbers or numbers[-1] - numbers[0] == len(numbers) - 1
     order = (*chosen, *rest)
     sizes = tuple(x.shape[k] for k in order)
+    steps = tuple(x.layout.strides[k] for k in rest)
     try:
         several = hg.broadcast_arrays(*(i for i, _ in parts)) if len(parts) > 1 else [i for i, _ in parts]
     except ValueError as error:
@@ -183,7 +189,9 @@ def picked(name: str, x: Tensor, indices: Sequence[Any], unchecked: bool = False
         flat = from_the_front(flat, parts[0][1])
         for index, (_, extent) in zip(several[1:], parts[1:], strict=True):
             flat = flat * extent + from_the_front(index, extent)
-    return Picked(view, flat.reshape(flat.size), shape, chosen[0] if together and chosen else 0, order, sizes)
+    return Picked(
+        view, flat.reshape(flat.size), shape, chosen[0] if together and chosen else 0, order, sizes, steps
+    )
 
 
 @implements("index.Tensor", inferred=False)
@@ -199,14 +207,22 @@ def unsafe_index(x: Any, indices: Sequence[Any]) -> Any:
 
 def _read(name: str, x: Any, indices: Sequence[Any], unchecked: bool = False) -> Any:
     picks = picked(name, x, indices, unchecked)
+    count, place = len(picks.shape), picks.place
     rest = picks.view.shape[1:]
+    shape = (*rest[:place], *picks.shape, *rest[place:])
     if not picks.positions.size or not picks.view.size:
-        elements = x.executor.empty((*picks.shape, *rest), x.dtype)
-    else:
-        elements = hg.index_select(picks.view, picks.positions, axis=0).reshape(*picks.shape, *rest)
-    count = len(picks.shape)
-    axes = [*range(count, count + picks.place), *range(count), *range(count + picks.place, elements.ndim)]
-    return elements.permute(axes) if picks.place else elements
+        return x.executor.empty(shape, x.dtype)
+    view = picks.view.permute((*range(1, place + 1), 0, *range(place + 1, picks.view.ndim)))
+    elements = hg.index_select(view, picks.positions, axis=place).reshape(shape)
+    steps = picks.steps
+    if list(steps) == sorted(steps, reverse=True):  # most are
+        return elements
+    along = row_major(picks.shape)
+    operands = (
+        (*steps[:place], *(0,) * count, *steps[place:]),
+        (*(0,) * place, *along, *(0,) * (len(rest) - place)),
+    )
+    return placed(elements, Layout(x.dtype, shape, iterated(shape, operands)), ())
 
 
 def index_put(

@@ -14,6 +14,7 @@ from hologram.frontend.tensor import Tensor
 from hologram_torch.kernels.fused import fused, pulled
 from hologram_torch.kernels.plain import Plain
 from hologram_torch.kernels.registry import implements, library
+from hologram_torch.kernels.results import ordered
 from hologram_torch.kernels.short.quick import quick
 from hologram_torch.wrapped import is_wrapped
 
@@ -96,7 +97,9 @@ def _composed(
     if attn_mask is not None and (attn_mask.ndim > 4 or len(batch) > 2):
         attn_mask = _of_four_axes(attn_mask, batch)
     result = _fused(query, key, value, attn_mask, is_causal, scale)
-    return result.reshape((*batch, *result.shape[-2:]))
+    return result.reshape(
+        (*batch, *result.shape[-2:])
+    ).contiguous()  # of other than four axes it lies row by row
 
 
 def _shares(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> bool:
@@ -139,9 +142,7 @@ for _key in ("PrivateUse1", "AutogradPrivateUse1"):
 def laid_like(x: Tensor, other: Tensor) -> Tensor:
     """A tensor with its axes in memory in the order of another's, as PyTorch expects of attention."""
     order = sorted(range(other.ndim), key=lambda k: (other.strides[k], other.shape[k] != 1), reverse=True)
-    if order == sorted(order):
-        return x
-    return x.permute(order).clone().permute([order.index(k) for k in range(x.ndim)])
+    return x if order == sorted(order) else ordered(x, order)
 
 
 @implements("_scaled_dot_product_fused_attention_overrideable", inferred=False)

@@ -10,6 +10,7 @@ from hologram.frontend.tensor import Tensor
 from hologram_torch.kernels import tables
 from hologram_torch.kernels.fused import fused, pulled
 from hologram_torch.kernels.registry import implements
+from hologram_torch.kernels.results import as_images
 
 DIRECT = {1: (hg.conv1d, hg.conv_transpose1d), 2: (hg.conv2d, hg.conv_transpose2d)}  # by the number of axes
 
@@ -96,7 +97,14 @@ def convolved(
     return result.astype(x.dtype, copy=False)
 
 
-_compiled = fused(convolved)
+def placed(result: Tensor, x: Tensor, weight: Tensor) -> Tensor:
+    """A result as PyTorch's CPU and CUDA lay it out: in channels_last where x or weight is, but not volumes in f64."""
+    return as_images(result, *(() if x.ndim == 5 and x.dtype is hg.f64 else (x, weight)))
+
+
+@fused
+def _compiled(x: Tensor, weight: Tensor, *others: Any) -> Tensor:
+    return placed(convolved(x, weight, *others), x, weight)
 
 
 def _alike(x: Tensor, weight: Tensor, bias: Tensor | None) -> None:
@@ -111,7 +119,9 @@ def _alike(x: Tensor, weight: Tensor, bias: Tensor | None) -> None:
 def convolution(x: Tensor, weight: Tensor, bias: Tensor | None, *settings: Any) -> Tensor:
     """PyTorch's entry for devices that are not its own; it has checked shapes."""
     _alike(x, weight, bias)
-    return (convolved if x.ndim - 2 in DIRECT else _compiled)(x, weight, bias, *settings)
+    if x.ndim - 2 not in DIRECT:
+        return _compiled(x, weight, bias, *settings)
+    return placed(convolved(x, weight, bias, *settings), x, weight)
 
 
 @fused
@@ -119,6 +129,7 @@ def _pulled(cotangent: Tensor, x: Tensor, weight: Tensor, settings: Any, wanted:
     grown = pulled(
         lambda x, weight: convolved(x, weight, None, *settings), (x, weight), wanted[:2], cotangent
     )
+    grown = [v if v is None else placed(v, x, weight) for v in grown]
     return [*grown, hg.sum(cotangent, axis=(0, *range(2, x.ndim))) if wanted[2] else None]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import hologram as hg
 from hologram_torch.aten.reductions import norm
 from hologram_torch.kernels.fused import fused
 from hologram_torch.kernels.registry import implements, override
+from hologram_torch.reach import reach
 
 AUTOGRAD = "AutogradPrivateUse1"
 
@@ -45,15 +47,29 @@ def _cdist_of_parts(x: torch.Tensor, y: torch.Tensor, p: float) -> torch.Tensor:
 
 
 _with_derivative = torch.library.get_kernel("aten::_cdist_forward", AUTOGRAD)
-_functorch: Any = getattr(torch._C, "_functorch", None)
-_innermost: Any = getattr(_functorch, "peek_interpreter_stack", None)  # transform, or None
+
+
+def _stack() -> Callable[[], Any]:
+    from torch._C._functorch import peek_interpreter_stack
+
+    return peek_interpreter_stack
+
+
+# The innermost transform, or None.
+_innermost = reach(
+    "transform-stack",
+    "torch._C._functorch.peek_interpreter_stack",
+    "torch.func.jacrev of torch.cdist is PyTorch's own, which is wrong",
+    _stack,
+    None,
+)
 
 
 def _cdist_of_transforms(
     keys: Any, x: torch.Tensor, y: torch.Tensor, p: float, compute_mode: int | None
 ) -> torch.Tensor:
     """In transforms of torch.func by parts: PyTorch's rule for batches of cotangents adds them up."""
-    if _innermost() is None or not x.shape[-1]:
+    if _innermost is None or _innermost() is None or not x.shape[-1]:
         return _with_derivative.call_boxed(keys, x, y, p, compute_mode)
     return _cdist_of_parts(x, y, p)
 

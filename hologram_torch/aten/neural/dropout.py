@@ -9,10 +9,12 @@ import torch
 import hologram as hg
 from hologram.foundation import dtypes
 from hologram.frontend.tensor import Tensor
+from hologram.machine.layout import Layout
 from hologram_torch.aten.random import uniform
 from hologram_torch.kernels.fused import fused
 from hologram_torch.kernels.registry import register
-from hologram_torch.kernels.results import write
+from hologram_torch.kernels.results import placed, write
+from hologram_torch.kernels.strides import iterated
 from hologram_torch.tensors.memory import hologram_tensor, torch_tensor
 
 
@@ -30,8 +32,10 @@ def native_dropout(x: torch.Tensor, p: float, train: bool | None) -> tuple[torch
         return torch.zeros_like(x), torch.zeros_like(x, dtype=torch.bool)
     if not x.is_floating_point():
         raise RuntimeError(f"hologram, native_dropout: floats are needed, got {x.dtype}")
-    result, kept = _dropped(hologram_tensor(x), uniform(x, None, dtypes.f32), p)
-    return torch_tensor(result), torch_tensor(kept)
+    results = _dropped(hologram_tensor(x), uniform(x, None, dtypes.f32), p)
+    strides = iterated(x.shape, [x.stride()])
+    result, kept = (torch_tensor(placed(r, Layout(r.dtype, r.shape, strides), ())) for r in results)
+    return result, kept
 
 
 register("native_dropout", native_dropout)

@@ -10,7 +10,7 @@ import hologram as hg
 from hologram.frontend.tensor import Tensor
 from hologram_torch.kernels.fused import fused
 from hologram_torch.kernels.registry import implements
-from hologram_torch.kernels.results import write
+from hologram_torch.kernels.results import as_images, write
 
 
 def standardised(x: Tensor, axes: tuple[int, ...], eps: float) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -104,14 +104,15 @@ def _trained(x: Tensor, weight: Any, bias: Any, running: Any, momentum: float, e
     count = x.size // max(x.shape[1], 1)
     unbiased = variance * (count / max(count - 1, 1))
     following = [moved(r, new, momentum) for r, new in zip(running, (mean, unbiased), strict=True)]
-    return y, mean.reshape(-1), inverse.reshape(-1), following
+    return as_images(y, x), mean.reshape(-1), inverse.reshape(-1), following
 
 
 @fused
 def _applied(x: Tensor, weight: Any, bias: Any, mean: Tensor, variance: Tensor, eps: float) -> Tensor:
     wide = x.astype(x.dtype.computed, copy=False)
     parts: list[Any] = [by_channel(v, x.ndim) for v in (mean, variance, weight, bias)]
-    return scaled((wide - parts[0]) * hg.rsqrt(parts[1] + eps), *parts[2:]).astype(x.dtype, copy=False)
+    y = scaled((wide - parts[0]) * hg.rsqrt(parts[1] + eps), *parts[2:])
+    return as_images(y.astype(x.dtype, copy=False), x)
 
 
 @implements("_native_batch_norm_legit_functional", inferred=False)

@@ -92,7 +92,7 @@ def ctc_loss(
     labels, leaps = executor.tensor(states), executor.tensor(_leaps(states, blank))
     emitted = _emitted(log_probs, labels)
     start = np.where(np.arange(states.shape[1]) < 2, 0.0, -np.inf) + np.zeros((count, 1))
-    start[:, 1] = np.where(np.array(lengths) > 0, 0.0, -np.inf) if states.shape[1] > 1 else start[:, 0]
+    start[np.array(lengths) == 0, 1:] = -np.inf
     alphas = [executor.tensor(start.astype(dtype.numpy)) + emitted[0]] if steps else []
     for time in range(1, steps):
         alphas.append(_step(alphas[-1], emitted[time], leaps, 1))

@@ -10,7 +10,6 @@ import torch
 from hologram.atlas.program import Access
 from hologram.foundation.frozen import frozen
 from hologram.frontend.tensor import Tensor
-from hologram.machine.layout import Layout
 from hologram.runtime.launches.joining import joined
 from hologram.runtime.launches.launcher import Structure
 from hologram.runtime.launches.recording import Recording
@@ -19,7 +18,7 @@ from hologram.runtime.memory.buffer import Buffer
 from hologram_torch.device.devices import devices
 from hologram_torch.kernels.numbers import bounds
 from hologram_torch.kernels.short.recipe import BY_VALUE, Made, Recipe, Same
-from hologram_torch.tensors.memory import hologram_tensor, spans, strides
+from hologram_torch.tensors.memory import as_rows, hologram_tensor, spans
 from hologram_torch.watch import Complaint
 
 CONSTANTS = (type(None), bool, int, float)  # results that follow from the structure
@@ -52,10 +51,6 @@ def recipe_of(recording: Recording, taken: Arguments, returned: Any, dtype: Any)
             return None
         buffer = tensor.buffer
         if type(buffer) is not Buffer or buffer.block not in recording.blocks or buffer.block in blocks:
-            return None
-        if isinstance(x, torch.Tensor) and x.stride() != strides(
-            tensor.layout
-        ):  # along axes of one element, as no layout says
             return None
         results.append(Made(len(kinds), tensor.layout, spans(tensor.layout, buffer.kind.layout)))
         kinds.append(buffer.kind)
@@ -130,6 +125,5 @@ def _computed_with(recording: Recording, told: dict[int, float]) -> bool:
 def _tensor(x: Any) -> Tensor | None:
     """A result as a tensor of hologram; None if it is none of the device's."""
     if isinstance(x, Tensor):  # of a call that was traced
-        own = x.layout
-        return Tensor(x.buffer, Layout(own.dtype, own.shape, strides(own), own.offset))
+        return Tensor(x.buffer, as_rows(x.layout))
     return hologram_tensor(x) if isinstance(x, torch.Tensor) and x.device.type == "hologram" else None

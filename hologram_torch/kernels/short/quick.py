@@ -27,7 +27,6 @@ from hologram.runtime.memory.view import LARGE, LINE
 from hologram_torch.device.devices import devices
 from hologram_torch.kernels.kernel import Expected, Kernel
 from hologram_torch.kernels.plain import Plain
-from hologram_torch.kernels.results import same_steps
 from hologram_torch.kernels.short.classes import class_of
 from hologram_torch.kernels.short.entries import compiled, entry, swift
 from hologram_torch.kernels.short.learnt import Arguments, recipe_of
@@ -223,7 +222,9 @@ def follow(recipe: Recipe, sources: Sequence[torch.Tensor], places: list[Any], f
             buffer, layout = made[result.number], result.layout
             whole = result.whole
             results.append(
-                fresh(buffer, layout, recipe.index) if whole else torch_tensor(Tensor(buffer, layout))
+                fresh(buffer, layout, recipe.index)
+                if whole
+                else torch_tensor(Tensor(buffer, layout), exact=True)
             )
         else:
             results.append(sources[result.number] if type(result) is Same else result)
@@ -297,7 +298,7 @@ def _promised(kernel: Kernel, recipe: Recipe, args: Sequence[Any], kwargs: dict[
     if not made or not wanted:
         return True
     pairs = zip(made, wanted, strict=False)
-    return len(made) == len(wanted) and all(a.shape == b.shape and same_steps(a, b) for a, b in pairs)
+    return len(made) == len(wanted) and all(a.shape == b.shape and a.strides == b.strides for a, b in pairs)
 
 
 def _recorded(

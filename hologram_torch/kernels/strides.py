@@ -1,0 +1,147 @@
+"""Strides of results where PyTorch's kernels without elements say other ones than its CPU's kernels give.
+
+They say CUDA's where a tensor tells no device, and row by row where only an implementation knows. Here the CPU's hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from functools import partial
+from typing import Any
+
+import torch
+from torch._ops import OpOverload
+from torch.utils import _pytree as pytree
+
+from hologram.machine.axes import row_major
+from hologram_torch.kernels.operators import name_of
+from hologram_torch.reach import reach
+from hologram_torch.tensors.formats import memory_format
+
+Like = Callable[..., Any]  # of arguments without elements; results without elements
+
+
+def _meta(x: Any, shape: Sequence[int], stride: Sequence[int]) -> torch.Tensor:
+    return torch.empty_strided(shape, stride, dtype=x.dtype, device="meta")
+
+
+def _fake() -> Callable[[], AbstractContextManager[Any]]:
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    return FakeTensorMode
+
+
+_fake_tensors = reach(
+    "fake-tensors",
+    "torch._subclasses.fake_tensor.FakeTensorMode",
+    "results of Fourier transforms and singular values lie as CUDA's",
+    _fake,
+    None,
+)
+
+
+def of_device(overload: OpOverload) -> Like:
+    """What PyTorch says of fake tensors of the device; tensors without one stand for CUDA's."""
+    if _fake_tensors is None:
+        return overload
+
+    def like(*args: Any, **kwargs: Any) -> Any:
+        with _fake_tensors():
+            given = pytree.tree_map_only(
+                torch.Tensor,
+                lambda x: torch.empty_strided(x.shape, x.stride(), dtype=x.dtype, device="hologram"),
+                (args, kwargs),
+            )
+            results = overload(*given[0], **given[1])
+        return pytree.tree_map_only(torch.Tensor, lambda x: _meta(x, x.shape, x.stride()), results)
+
+    return like
+
+
+def as_images(overload: OpOverload, position: int = 0) -> Like:
+    """The first result in the memory format of the argument at a position."""
+
+    def like(*args: Any, **kwargs: Any) -> Any:
+        results = overload(*args, **kwargs)
+        several = isinstance(results, (tuple, list))
+        first = results[0] if several else results
+        first = torch.empty_like(first, memory_format=memory_format(args[position]))
+        return (first, *results[1:]) if several else first
+
+    return like
+
+
+def row_by_row(overload: OpOverload) -> Like:
+    return lambda *args, **kwargs: overload(*args, **kwargs).contiguous()
+
+
+def one_by_one(overload: OpOverload) -> Like:
+    """Results of an operator that takes two operands element by element, as all others of its kind lie."""
+
+    def like(x: Any, y: Any, *args: Any, **kwargs: Any) -> Any:
+        result = overload(x, y, *args, **kwargs)
+        both = [v.expand(result.shape).stride() for v in (x, y) if isinstance(v, torch.Tensor)]
+        return _meta(result, result.shape, iterated(result.shape, both))
+
+    return like
+
+
+def iterated(shape: Sequence[int], operands: Sequence[Sequence[int]]) -> tuple[int, ...]:
+    """The strides of a new result of these operands' element by element: their own order of axes, without gaps.
+
+    It is that of TensorIterator (ATen/TensorIterator.cpp): an axis that an operand repeats tells nothing, and the
+    operands before others decide.
+    """
+
+    def lies_within(a: int, b: int) -> bool | None:
+        for strides in operands:
+            if strides[a] and strides[b]:
+                if strides[a] != strides[b]:
+                    return strides[a] < strides[b]
+                if shape[a] > shape[b]:
+                    return False
+        return None
+
+    order = list(range(len(shape)))[::-1]  # the innermost first
+    for k in range(1, len(order)):
+        at = k
+        for before in range(k - 1, -1, -1):
+            inner = lies_within(order[before], order[at])
+            if inner:
+                break
+            if inner is not None:
+                order[before], order[at] = order[at], order[before]
+                at = before
+    if order == sorted(order, reverse=True):
+        return row_major(tuple(shape))
+    strides, step = [0] * len(shape), 1
+    for axis in order:
+        strides[axis] = step
+        step *= shape[axis]
+    return tuple(strides)
+
+
+_PADS = [f"{kind}_pad{axes}d" for kind in ("reflection", "replication") for axes in (2, 3)]
+# By ATen's names.
+RULES: dict[str, Callable[[OpOverload], Like]] = {
+    **dict.fromkeys(("_fft_c2c", "_fft_c2r", "_fft_r2c", "_linalg_svd", "linalg_eig"), of_device),
+    **dict.fromkeys((*_PADS, "channel_shuffle", "max_unpool2d", "pixel_shuffle"), as_images),
+    **dict.fromkeys(
+        (*(f"{name}_backward" for name in _PADS), "native_batch_norm_backward"),
+        partial(as_images, position=1),
+    ),
+    **dict.fromkeys(
+        ("copysign.Tensor", "div.Tensor_mode", "floor_divide", "native_dropout_backward"), one_by_one
+    ),
+    "huber_loss_backward": row_by_row,
+}
+
+
+COPIED = ("_fft_c2c.out", "_fft_c2r.out", "_fft_r2c.out")  # empty outputs of these become rows
+
+
+def like(overload: OpOverload) -> Like | None:
+    """The rule of an operator's own, if it has one."""
+    rule = RULES.get(name_of(overload))
+    return None if rule is None else rule(overload)
