@@ -11,6 +11,7 @@ from hologram.frontend.tensor import Tensor
 from hologram.machine.layout import Layout
 from hologram.opset.logic import where
 from hologram.runtime.launches.recording import Unrepeatable, asked
+from hologram_torch.tensors.formats import is_channels_last
 
 
 def own(result: Tensor, tensors: Sequence[Tensor]) -> bool:

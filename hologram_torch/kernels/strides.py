@@ -43,11 +43,12 @@ _fake_tensors = reach(
 
 def of_device(overload: OpOverload) -> Like:
     """What PyTorch says of fake tensors of the device; tensors without one stand for CUDA's."""
-    if _fake_tensors is None:
+    fake_tensors = _fake_tensors
+    if fake_tensors is None:
         return overload
 
     def like(*args: Any, **kwargs: Any) -> Any:
-        with _fake_tensors():
+        with fake_tensors():
             given = pytree.tree_map_only(
                 torch.Tensor,
                 lambda x: torch.empty_strided(x.shape, x.stride(), dtype=x.dtype, device="hologram"),

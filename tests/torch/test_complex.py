@@ -282,7 +282,7 @@ SCALED: dict[str, Callable[[Any, Any], Any]] = {
     "sub": lambda z, r: torch.sub(z, z, alpha=0.1),
     "sub_": lambda z, r: z.clone().sub_(r, alpha=0.1 + 2j),
     "rsub": lambda z, r: torch.rsub(z, r, alpha=0.5),
-    "lists": lambda z, r: torch._foreach_add([z], [z], alpha=0.1)[0],
+    "lists": lambda z, r: torch._foreach_add([z], [z], alpha=0.1)[0],  # pyright: ignore[reportPrivateImportUsage]
     "index_add": lambda z, r: z.index_add(0, torch.tensor([1], device=z.device), z[:1], alpha=0.5),
 }
 
