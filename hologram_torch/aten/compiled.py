@@ -11,19 +11,21 @@ from collections.abc import Callable
 from typing import Any
 
 import hologram as hg
-from hologram_torch.kernels.fused import decomposition, fused
+from hologram_torch.kernels.fused import decomposition, fused, told
+from hologram_torch.kernels.promotion import Promotion
 from hologram_torch.kernels.registry import add, implements
 
 MEAN = 1  # ATen's number of a reduction
+SAME = Promotion.DEFAULT
 BY_DECOMPOSITION = """
 _log_softmax_backward_data _softmax_backward_data elu_backward glu glu_backward hardshrink hardsigmoid
 hardsigmoid_backward hardswish hardswish_backward hardtanh_backward leaky_relu_backward log_sigmoid_backward
 log_sigmoid_forward logit mish _prelu_kernel _prelu_kernel_backward rrelu_with_noise_backward
 sigmoid_backward softplus_backward softshrink tanh_backward threshold
-binary_cross_entropy_backward binary_cross_entropy_with_logits huber_loss huber_loss_backward mse_loss_backward
+binary_cross_entropy_backward binary_cross_entropy_with_logits mse_loss_backward
 smooth_l1_loss soft_margin_loss
 soft_margin_loss_backward native_group_norm_backward native_batch_norm_backward
-batch_norm_backward native_dropout_backward channel_shuffle pixel_shuffle pixel_unshuffle addcdiv addcmul
+batch_norm_backward channel_shuffle pixel_shuffle pixel_unshuffle
 lerp.Tensor
 """
 
@@ -69,14 +71,38 @@ def threshold_backward(cotangent: Any, x: Any, threshold: Any) -> Any:
 
 
 @implements("lerp.Scalar")
-@fused
+@told
 def lerp(start: Any, end: Any, weight: Any) -> Any:
     """start + weight (end - start), from the end that is nearer."""
     wide = start.dtype.computed
     first, last = (x.astype(wide, copy=False) for x in (start, end))
     between = last - first
-    result = first + between * weight if abs(weight) < 0.5 else last - between * (1 - weight)
+    near = hg.less(abs(weight) + hg.zeros_like(first.real), 0.5)  # decided where the number is read
+    result = hg.where(near, first + between * weight, last - between * (1 - weight))
     return result.astype(start.dtype, copy=False)
+
+
+@implements("addcmul", promotes=SAME)
+@told
+def addcmul(x: Any, y: Any, z: Any, value: Any = 1) -> Any:
+    """x + value y z."""
+    wide, *factors = (v.astype(x.dtype.computed, copy=False) for v in (x, y, z))
+    return (wide + factors[0] * value * factors[1]).astype(x.dtype, copy=False)
+
+
+@implements("addcdiv", promotes=SAME)
+@told
+def addcdiv(x: Any, y: Any, z: Any, value: Any = 1) -> Any:
+    """x + value y / z."""
+    wide, *factors = (v.astype(x.dtype.computed, copy=False) for v in (x, y, z))
+    return (wide + factors[0] * value / factors[1]).astype(x.dtype, copy=False)
+
+
+@implements("native_dropout_backward")
+@told
+def native_dropout_backward(cotangent: Any, kept: Any, scale: float) -> Any:
+    """The cotangent of what was kept, times what it was scaled by."""
+    return cotangent * (kept.astype(cotangent.dtype) * scale)
 
 
 @implements("elu")

@@ -42,56 +42,85 @@ MAX_KEPT = 1024  # compiled forms of one function, by what is no tensor among it
 
 
 class Fused:
-    """A function of hologram's tensors, compiled; numbers and settings are part of what it is compiled for."""
+    """A function of hologram's tensors, compiled; numbers and settings are part of what it is compiled for.
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    Where numbers are `told`, floats are that for the first few values only; then they are numbers of each call, and
+    another one compiles nothing.
+    """
+
+    def __init__(self, function: Callable[..., Any], told: bool = False) -> None:
         self.function = function
         self.__name__ = getattr(function, "__name__", "fused")
+        self._told = told
         self._kept: FIFOCache[Any, Callable[..., Any]] = FIFOCache(MAX_KEPT)
+        self._met: FIFOCache[Any, int] = FIFOCache(MAX_KEPT)  # how many values were compiled for
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if deferred():
             return self.function(*args, **kwargs)
         tensors: list[Tensor] = []
-        key = _key((args, kwargs) if kwargs else args, tensors)
+        floats: list[float] = []
+        key = self._key((args, kwargs) if kwargs else args, tensors, floats)
         if not tensors:
             return self.function(*args, **kwargs)
-        compiled = self._kept.get(key)
-        if compiled is None:
-            compiled = self._kept.keep(key, self._compiled(args, kwargs))
-        return compiled(*tensors)
+        valued = (key, *map(cache_key, floats)) if floats else key
+        compiled = self._kept.get(valued)
+        if compiled is not None:
+            return compiled(*tensors)
+        met = self._met.get(key) or 0
+        if floats and met >= FEW_VALUES:
+            compiled = self._kept.get(key) or self._kept.keep(
+                key, self._compiled(args, kwargs, len(tensors), told=True)
+            )
+            return compiled(*tensors, *floats)
+        if floats:
+            self._met.keep(key, met + 1)
+        return self._kept.keep(valued, self._compiled(args, kwargs, len(tensors)))(*tensors)
 
-    def _compiled(self, args: Any, kwargs: Any) -> Callable[..., Any]:
-        form = pytree.tree_map(lambda x: TENSOR if isinstance(x, Tensor) else x, (args, kwargs))
+    def _compiled(self, args: Any, kwargs: Any, tensors: int, told: bool = False) -> Callable[..., Any]:
+        """The function of the tensors of such arguments, and of the numbers behind them that are told."""
 
-        def whole(*tensors: Tensor) -> Any:
-            rest = iter(tensors)
-            args, kwargs = pytree.tree_map(lambda x: next(rest) if x is TENSOR else x, form)
+        def mark(x: Any) -> Any:
+            return TENSOR if isinstance(x, Tensor) else NUMBER if told and type(x) is float else x
+
+        form = pytree.tree_map(mark, (args, kwargs))
+
+        def whole(*given: Any) -> Any:
+            rest = {TENSOR: iter(given[:tensors]), NUMBER: iter(given[tensors:])}
+            args, kwargs = pytree.tree_map(lambda x: next(rest[x]) if x is TENSOR or x is NUMBER else x, form)
             return self.function(*args, **kwargs)
 
         whole.__name__ = self.__name__
         return hg.jit(whole)
 
+    def _key(self, x: Any, tensors: list[Tensor], floats: list[float]) -> Any:
+        """What tells arguments apart beside their tensors, and floats that may be told, which are put into lists."""
+        if isinstance(x, Tensor):
+            tensors.append(x)
+            return TENSOR
+        kind = type(x)
+        if kind is float and self._told:
+            floats.append(x)
+            return NUMBER
+        if kind is tuple or kind is list:
+            return (kind, *[self._key(item, tensors, floats) for item in x])
+        if kind is dict:
+            return (kind, *x, *[self._key(item, tensors, floats) for item in x.values()])
+        return (kind, cache_key(x))
 
-TENSOR = object()  # where one stands among arguments
 
-
-def _key(x: Any, tensors: list[Tensor]) -> Any:
-    """What tells arguments apart beside their tensors, which are put into a list."""
-    if isinstance(x, Tensor):
-        tensors.append(x)
-        return TENSOR
-    kind = type(x)
-    if kind is tuple or kind is list:
-        return (kind, *[_key(item, tensors) for item in x])
-    if kind is dict:
-        return (kind, *x, *[_key(item, tensors) for item in x.values()])
-    return (kind, cache_key(x))
+FEW_VALUES = 2  # of a number, that code is compiled for
+TENSOR, NUMBER = object(), object()  # where a call gives one
 
 
 def fused(function: Callable[..., Any]) -> Fused:
     """Compiles a kernel's function."""
     return Fused(function)
+
+
+def told(function: Callable[..., Any]) -> Fused:
+    """Compiles a kernel's function whose floats are numbers of each call."""
+    return Fused(function, told=True)
 
 
 def pulled(

@@ -11,14 +11,14 @@ from hologram.foundation import dtypes
 from hologram.frontend.tensor import Tensor
 from hologram.machine.layout import Layout
 from hologram_torch.aten.random import uniform
-from hologram_torch.kernels.fused import fused
+from hologram_torch.kernels.fused import fused, told
 from hologram_torch.kernels.registry import register
 from hologram_torch.kernels.results import placed, write
 from hologram_torch.kernels.strides import iterated
 from hologram_torch.tensors.memory import hologram_tensor, torch_tensor
 
 
-@fused
+@told
 def _dropped(x: Tensor, number: Tensor, p: float) -> tuple[Tensor, Tensor]:
     kept = hg.greater_equal(number, p)
     return hg.where(kept, x * (1.0 / (1.0 - p)), 0.0).astype(x.dtype, copy=False), kept

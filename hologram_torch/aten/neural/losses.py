@@ -11,7 +11,7 @@ import hologram as hg
 from hologram.foundation import dtypes
 from hologram.frontend.tensor import Tensor
 from hologram_torch.aten.indexing.positions import refuse
-from hologram_torch.kernels.fused import decomposition, fused
+from hologram_torch.kernels.fused import decomposition, fused, told
 from hologram_torch.kernels.registry import implements
 
 MEAN, SUM = 1, 2  # ATen's numbers of reductions
@@ -101,6 +101,31 @@ def nll_loss_backward(
     classes = hg.arange(x.executor, x.shape[axis], dtype=dtypes.i64)
     classes = classes.reshape(-1, *(1 for _ in x.shape[axis + 1 :]))
     return hg.where(hg.logical_and(kept, hg.equal(classes, number)), -cotangent * factor, 0.0)
+
+
+# Huber's: squares near the target, lines beyond.
+
+
+@implements("huber_loss")
+@told
+def huber_loss(x: Tensor, target: Tensor, reduction: int = MEAN, delta: float = 1.0) -> Tensor:
+    """d^2 / 2 for |d| <= delta, else delta (|d| - delta / 2)."""
+    apart = x.astype(x.dtype.computed, copy=False) - target
+    size = hg.abs(apart)
+    loss = hg.where(hg.less_equal(size, delta), 0.5 * apart * apart, delta * (size - 0.5 * delta))
+    if reduction != 0:
+        loss = hg.mean(loss) if reduction == MEAN else hg.sum(loss)
+    return loss.astype(x.dtype, copy=False)
+
+
+@implements("huber_loss_backward")
+@told
+def huber_loss_backward(cotangent: Tensor, x: Tensor, target: Tensor, reduction: int, delta: float) -> Tensor:
+    """The cotangent times the difference, which is kept within -delta and delta; a mean's is divided by the size."""
+    apart = x.astype(x.dtype.computed, copy=False) - target
+    slope = hg.where(hg.less(apart, -delta), -delta, hg.where(hg.greater(apart, delta), delta, apart))
+    share = 1.0 / max(x.size, 1) if reduction == MEAN else 1.0
+    return (cotangent * slope * share).astype(x.dtype, copy=False)
 
 
 # Those that PyTorch decomposes, but for what it refuses.
