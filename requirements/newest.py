@@ -22,6 +22,7 @@ SHOWN = ("torch", "numpy", "wgpu", "llvmlite")
 TOOLS = ["pytest", "pytest-timeout", "pytest-xdist", "hypothesis", "expecttest", "scipy"]
 # Beside those of libraries.txt, which need no other PyTorch than the newest.
 LIBRARIES = ["transformers", "accelerate", "einops", "torchvision", "gguf", "tokenizers", "jinja2"]
+SECONDS = 7200  # that one trial may take
 COUNTS = re.compile(r"(\d+) (passed|failed|errors?|skipped)")
 
 
@@ -88,14 +89,18 @@ def tried(what: str, python: Path, *command: str, folder: Path = ROOT) -> tuple[
     """Runs a command in an environment: what came of it in a few words, and whether it failed."""
     print(f"# {what}", flush=True)
     own = {**os.environ, "HOLOGRAM_BACKEND": "cpu", "CI": ""}
-    run = subprocess.run(
-        [str(python), *command],
-        cwd=folder,
-        env=own,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
+    try:
+        run = subprocess.run(
+            [str(python), *command],
+            cwd=folder,
+            env=own,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=SECONDS,
+        )
+    except subprocess.TimeoutExpired:
+        return f"not done in {SECONDS} s", True
     sys.stdout.write(run.stdout[-6000:])
     counts = COUNTS.findall(run.stdout.strip().rpartition("\n")[2])
     said = ", ".join(f"{number} {word}" for number, word in counts)

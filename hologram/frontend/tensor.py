@@ -373,6 +373,8 @@ def check_operand(operation: Operation, name: str, operand: Any, kind: type) -> 
         operand is None and name in operation.optional
     ):
         given = "None" if operand is None else type(operand).__name__
+        if hasattr(operand, "__dlpack__"):
+            given = f"{type(operand).__module__}.{given}; hg.asarray(x) makes a Tensor of it"
         raise TypeError(f"{operation.name}: {name} must be a Tensor or a number, got {given}")
 
 

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 import hologram as hg
+from hologram.foundation.dtypes import DType
+from hologram.frontend.tensor import Tensor
 from hologram_torch.kernels.fused import decomposition, fused, told
 from hologram_torch.kernels.promotion import Promotion
 from hologram_torch.kernels.registry import add, implements
@@ -82,20 +84,26 @@ def lerp(start: Any, end: Any, weight: Any) -> Any:
     return result.astype(start.dtype, copy=False)
 
 
+def _wide(*operands: Any) -> tuple[DType, list[Any]]:
+    """The dtype of tensors that were brought to one, and operands in what it is computed in; numbers stay numbers."""
+    dtype = next(x.dtype for x in operands if isinstance(x, Tensor))
+    return dtype, [x.astype(dtype.computed, copy=False) if isinstance(x, Tensor) else x for x in operands]
+
+
 @implements("addcmul", promotes=SAME)
 @told
 def addcmul(x: Any, y: Any, z: Any, value: Any = 1) -> Any:
     """x + value y z."""
-    wide, *factors = (v.astype(x.dtype.computed, copy=False) for v in (x, y, z))
-    return (wide + factors[0] * value * factors[1]).astype(x.dtype, copy=False)
+    dtype, (first, second, third) = _wide(x, y, z)
+    return (first + second * value * third).astype(dtype, copy=False)
 
 
 @implements("addcdiv", promotes=SAME)
 @told
 def addcdiv(x: Any, y: Any, z: Any, value: Any = 1) -> Any:
     """x + value y / z."""
-    wide, *factors = (v.astype(x.dtype.computed, copy=False) for v in (x, y, z))
-    return (wide + factors[0] * value / factors[1]).astype(x.dtype, copy=False)
+    dtype, (first, second, third) = _wide(x, y, z)
+    return (first + hg.divide(second * value, third)).astype(dtype, copy=False)
 
 
 @implements("native_dropout_backward")

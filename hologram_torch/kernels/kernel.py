@@ -25,7 +25,7 @@ from hologram_torch.kernels.errors import refusal
 from hologram_torch.kernels.numbers import converted, is_within
 from hologram_torch.kernels.operators import is_output, name_of
 from hologram_torch.kernels.overlap import refuse_overlap
-from hologram_torch.kernels.placement import move_to_device_of, on_device
+from hologram_torch.kernels.placement import move_to_device_of, on_device, under_a_mask
 from hologram_torch.kernels.promotion import Promotion, promoted
 from hologram_torch.kernels.results import own, placed, traced_result, write
 from hologram_torch.kernels.taken import Taken
@@ -149,6 +149,7 @@ class Kernel:
     ) -> tuple[Sequence[Any], list[Any], dict[str, Any], Taken]:
         """The arguments as they are computed with, and taken apart: by position and by name."""
         if self._positions is not None and is_ours(args[0]):
+            args = under_a_mask(args) if len(args) > self._positions + 1 else args
             args = [move_to_device_of(args[0], x, k == self._positions) for k, x in enumerate(args)]
         if self.promotes is None:
             args = on_device(args)

@@ -20,6 +20,25 @@ def move_to_device_of(x: torch.Tensor, y: Any, is_positions: bool = False) -> An
     return y
 
 
+def under_a_mask(args: Sequence[Any]) -> Sequence[Any]:
+    """The arguments of an assignment, of which a single value of the host for what one mask names becomes a number's.
+
+    PyTorch converts it to the tensor's dtype then, on any device (`canDispatchToMaskedFill`), and to no other value's.
+    """
+    x, positions, value, *rest = args
+    named = [p for p in positions if p is not None]
+    masks = [p for p in named if isinstance(p, torch.Tensor) and p.dtype in (torch.bool, torch.uint8)]
+    single = isinstance(value, torch.Tensor) and value.device.type == "cpu" and value.numel() == 1
+    if not single or len(named) != 1 or not masks or (rest and rest[0]):
+        return args
+    return (
+        x,
+        positions,
+        torch.full((2,), value.item(), dtype=x.dtype)[0],
+        *rest,
+    )  # two: one alone wraps round
+
+
 def on_device(args: Sequence[Any]) -> Sequence[Any]:
     """Arguments with tensors of the host that have no axes brought to the device, where it knows their dtype.
 

@@ -54,7 +54,10 @@ def applied(self: nn.Module, fn: Callable[[torch.Tensor], torch.Tensor], recurse
 
 
 def _rewritten(self: nn.Module, fn: Callable[[torch.Tensor], torch.Tensor]) -> nn.Module:
-    """A module of TorchScript with other tensors, shared as before; C++ holds them, so that none can be exchanged."""
+    """A module of TorchScript with other tensors, shared as before; C++ holds them, so that none can be exchanged.
+
+    An optimiser that was made before goes on with those of before.
+    """
     known: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}  # the tensors too, whose ids these are
     modules: list[Any] = list(self.modules())
     for module in modules:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-torch = pytest.importorskip("torch")
+torch: Any = pytest.importorskip("torch")
 
 import hologram_torch  # noqa: E402, F401
 
@@ -153,3 +153,29 @@ REFUSED: dict[str, Callable[..., Any]] = {
 def test_what_cuda_refuses(name: str) -> None:
     with pytest.raises(RuntimeError, match="device"):
         REFUSED[name](X.to("hologram"))
+
+
+ONE_VALUE = (2.7, 300, True, 2 + 1j, float("inf"), -1, [2.5])
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.uint8, torch.float16, torch.float32, torch.bool])
+@pytest.mark.parametrize("value", ONE_VALUE, ids=str)
+def test_one_value_of_the_host_is_written_wherever_a_mask_names(value: Any, dtype: torch.dtype) -> None:
+    given = torch.tensor(value)
+    outcomes = []
+    for device in ("cpu", "hologram"):
+        x = torch.arange(6, device=device).reshape(2, 3).to(dtype)
+        try:
+            x[x > 0] = given
+            outcomes.append(x.tolist())
+        except RuntimeError as error:
+            outcomes.append(type(error))
+    assert outcomes[1] == outcomes[0]
+
+
+def test_other_values_of_the_host_are_refused_as_elsewhere() -> None:
+    x = torch.zeros(2, 3, device="hologram")
+    with pytest.raises(RuntimeError, match="dtypes match"):
+        x[torch.tensor([0])] = torch.tensor(2)
+    with pytest.raises(RuntimeError):
+        x[x == 0] = torch.ones(6, dtype=torch.float64)

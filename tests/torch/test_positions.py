@@ -291,3 +291,11 @@ def test_a_grid_that_is_nan_spoils_no_pixel_s_gradient(padding: str) -> None:
     assert image.grad is not None
     assert image.grad.isfinite().all()
     assert image.grad.sum().item() == pytest.approx(1.0 if padding == "zeros" else 2.0)
+
+
+def test_lengths_of_segments_add_up() -> None:
+    x = torch.arange(4.0, device="hologram")
+    with pytest.raises(RuntimeError, match="must add up to 4"):
+        torch.segment_reduce(x, "sum", lengths=torch.tensor([1, 2], device="hologram"))
+    whole = torch.tensor([1, 3], device="hologram")
+    assert torch.segment_reduce(x, "sum", lengths=whole).tolist() == [0.0, 6.0]

@@ -123,6 +123,10 @@ def _walk(who: str, tree: Any, structure: list[Any], tensors: list[Any], numbers
     else:
         children = branches(tree)
         if children is None:
+            if hasattr(kind, "__dlpack__"):
+                raise TypeError(
+                    f"{who}: {kind.__module__}.{kind.__name__} is another library's: hg.asarray(x) makes a Tensor"
+                )
             structure += kind, _fixed(who, tree)
             return
         structure += kind, len(children), _fixed(who, fixed(tree))

@@ -6,7 +6,7 @@ from typing import Any
 
 import hologram as hg
 from hologram.frontend.tensor import Tensor
-from hologram_torch.aten.indexing.positions import check
+from hologram_torch.aten.indexing.positions import check, refuse
 from hologram_torch.aten.indexing.scattering import reduced
 from hologram_torch.kernels.numbers import scalar
 from hologram_torch.kernels.registry import implements
@@ -49,6 +49,8 @@ def segment_reduce(
         if not unsafe:
             check("segment_reduce", lengths, n + 1, kind=RuntimeError)
             check("segment_reduce", ends, n + 1, kind=RuntimeError)
+            short = hg.any(hg.not_equal(hg.sum(lengths, axis=-1), n))
+            refuse("segment_reduce", short, f"lengths must add up to {n} along the last axis")
     else:
         lengths, ends = _between(offsets)
     count = lengths.shape[-1]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-torch = pytest.importorskip("torch")
+torch: Any = pytest.importorskip("torch")
 import hologram as hg  # noqa: E402
 from hologram_torch.kernels.fused import FEW_VALUES, fused, told  # noqa: E402
 

@@ -61,3 +61,11 @@ def test_tensors_that_need_gradients_are_refused() -> None:
     for take in TAKERS.values():
         with pytest.raises((BufferError, hg.InteropError), match="gradient"):
             take(x)
+
+
+def test_each_world_names_the_other() -> None:
+    theirs, ours = torch.ones(3, device="hologram"), hg.ones(3)
+    with pytest.raises(TypeError, match=r"torch.Tensor is another library's: hg.asarray\(x\)"):
+        hg.jit(lambda x: x * 2)(theirs)
+    with pytest.raises(TypeError, match=r"got torch.Tensor; hg.asarray\(x\) makes a Tensor of it"):
+        hg.add(ours, theirs)
