@@ -204,8 +204,10 @@ class DType:
         return math.ldexp(1.0, self.least_exponent - self.mantissa)
 
     def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
         if type(other) is DType:
-            return self is other
+            return False
         if (
             not isinstance(other, (str, type, np.dtype)) and type(other).__name__ != "dtype"
         ):  # torch.dtype and its like

@@ -46,12 +46,12 @@ def _binary(name: str, swapped: bool = False) -> Binary[T]:
 
 def _operand(name: str, x: Any, other: Any) -> Any:
     """What stands beside a tensor, as an operand."""
-    if isinstance(other, (np.ndarray, list, tuple)):
-        return x.executor.tensor(other)
     if isinstance(
         other, np.generic
     ):  # a number like Python's, so that np.float64(0.1) * x has the dtype of x
         other = other.item()
+    elif isinstance(other, (np.ndarray, list, tuple)):
+        return x.executor.tensor(other)
     if isinstance(other, complex):
         return with_complex((x, other), x.executor.tensor)[1]
     return other if isinstance(other, (Operators, bool, int, float)) else NotImplemented
