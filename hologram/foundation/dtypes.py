@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -48,7 +48,7 @@ class DType:
     """An element type. There is one object of each. All that differs from dtype to dtype is asked of it.
 
     The fields say what it is; the rest follows from them. It equals whatever names it: `x.dtype == np.float32`, as
-    NumPy's dtypes do. Like theirs, its hash is not that of its names.
+    NumPy's dtypes do. Its hash is that of NumPy's dtype, where NumPy itself has it; like theirs, not that of its names.
     """
 
     name: str
@@ -63,9 +63,13 @@ class DType:
 
     def __post_init__(self) -> None:
         vars(self)["kind"] = Kind(self.kind)
+        own = self.is_foreign or self.kind == "index"
+        vars(self)["_hash"] = object.__hash__(self) if own else hash(self.numpy)
 
-    if TYPE_CHECKING:  # a conversion in kernels (hologram.kernels), which read it and do not call it
+    if TYPE_CHECKING:
+        _hash: ClassVar[int]
 
+        # A conversion in kernels (hologram.kernels), which read it and do not call it.
         def __call__(self, number: Any) -> Any: ...
 
     @cached_property
@@ -204,8 +208,10 @@ class DType:
         return math.ldexp(1.0, self.least_exponent - self.mantissa)
 
     def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
         if type(other) is DType:
-            return self is other
+            return False
         if (
             not isinstance(other, (str, type, np.dtype)) and type(other).__name__ != "dtype"
         ):  # torch.dtype and its like
@@ -215,7 +221,8 @@ class DType:
         except UnsupportedDType:
             return False
 
-    __hash__ = object.__hash__  # there is one object of each
+    def __hash__(self) -> int:
+        return self._hash
 
     def __repr__(self) -> str:
         return self.name

@@ -71,7 +71,11 @@ class ArrayProtocol:
         There is one `kind`, which is stable.
         """
         _without_fields("sort", order)
-        self[...] = self.__array_namespace__().sort(self, axis=axis, descending=descending)
+        if axis is None:
+            raise TypeError(
+                "sort: axis must be an integer in place, got None; hg.sort(x, None) sorts the flat copy"
+            )
+        self[...] = self.__array_namespace__().sort(self, axis=axis, kind=kind, descending=descending)
 
     def partition(self: Any, kth: Any, axis: int = -1, kind: Any = None, order: Any = None) -> None:
         """Puts the elements in order along an axis, in place; see hg.partition."""

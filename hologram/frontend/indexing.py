@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hologram.foundation import dtypes, lazy
+from hologram.foundation.dtypes import DType
 from hologram.foundation.errors import ShapeError, TraceError
 from hologram.foundation.frozen import frozen
 from hologram.machine.axes import broadcast
@@ -45,7 +46,8 @@ class _Array:
 
     @property
     def is_mask(self) -> bool:
-        return self.array.dtype == bool or getattr(self.array.dtype, "kind", "") == "bool"
+        dtype = self.array.dtype  # NumPy's or hologram's
+        return dtype is dtypes.bool_ or (type(dtype) is not DType and dtype.kind == "b")
 
 
 @frozen

@@ -46,15 +46,34 @@ def _binary(name: str, swapped: bool = False) -> Binary[T]:
 
 def _operand(name: str, x: Any, other: Any) -> Any:
     """What stands beside a tensor, as an operand."""
-    if isinstance(other, (np.ndarray, list, tuple)):
-        return x.executor.tensor(other)
     if isinstance(
         other, np.generic
     ):  # a number like Python's, so that np.float64(0.1) * x has the dtype of x
         other = other.item()
+    elif isinstance(other, np.ndarray):
+        return x.executor.tensor(other)
+    elif isinstance(other, (list, tuple)):
+        return _listed(x, other)
     if isinstance(other, complex):
         return with_complex((x, other), x.executor.tensor)[1]
     return other if isinstance(other, (Operators, bool, int, float)) else NotImplemented
+
+
+def _listed(x: Any, items: Any) -> Any:
+    """A list beside a tensor, as one; tensors in it are stacked, for nobody can read those that are traced."""
+    if not _holds_tensors(items):
+        return x.executor.tensor(items)
+    rows = [_listed(x, i) if isinstance(i, (list, tuple)) else i for i in items]
+    rows = [i if isinstance(i, Operators) else x.executor.tensor(i) for i in rows]
+    return opset.OPERATIONS["stack"](rows)
+
+
+def _holds_tensors(items: Any) -> bool:
+    kinds = set(map(type, items))
+    if any(issubclass(kind, Operators) for kind in kinds):
+        return True
+    nested = any(issubclass(kind, (list, tuple)) for kind in kinds)
+    return nested and any(_holds_tensors(item) for item in items if isinstance(item, (list, tuple)))
 
 
 def _assign(name: str) -> Binary[T]:

@@ -37,6 +37,8 @@ from hologram.opset.scan import axis_samples
 from hologram.opset.tiles.scan import along
 from hologram.opset.tiles.sort import order_steps, pick_steps, value_steps
 
+KINDS = ("quicksort", "q", "mergesort", "m", "heapsort", "h", "stable", "s")  # as NumPy calls them
+
 
 @frozen(eq=False, repr=False)
 class Ordering(Operation):
@@ -47,7 +49,9 @@ class Ordering(Operation):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Without an axis, of the elements counted flat."""
-        if kwargs.get("axis", 0) is None:
+        if len(args) > 1:
+            args, kwargs = self.by_name(args, kwargs)
+        if args and kwargs.get("axis", 0) is None:
             x = Default.executor(None).tensor(args[0]) if isinstance(args[0], ARRAYS) else args[0]
             return super().__call__(x.reshape(x.size), *args[1:], **{**kwargs, "axis": -1})
         return super().__call__(*args, **kwargs)
@@ -127,6 +131,11 @@ def _sort_reference(x, axis=-1, descending=False, stable=True):
 
 def _of_any_kind(operation: Ordering, operands: Any, attributes: Attributes, kind: Any) -> Any:
     """NumPy's `kind` says how to sort; there is one way here, which is stable."""
+    if kind not in KINDS:
+        raise TypeError(
+            f"{operation.name}: kind must be one of {', '.join(KINDS[::2])}, got {kind!r}; to sort downward write "
+            "descending=True"
+        )
     return operation(*operands, **attributes)
 
 

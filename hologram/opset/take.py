@@ -46,7 +46,7 @@ def take(x, indices, *, axis=None, mode="fill"):
     if mode not in MODES:
         raise ValueError(f"take: mode must be one of {', '.join(MODES)}, got {mode!r}")
     if axis is None:
-        return take(x.flatten(), indices, axis=0, mode=mode)
+        x, axis = x if x.ndim == 1 else x.flatten(), 0
     k = normalize_axis(axis, x.ndim, "take")
     if mode == "raise" and not isinstance(x, Shaped):
         return x[(*(slice(None),) * k, indices)]
@@ -79,12 +79,16 @@ def take_along_axis(x, indices, *, axis=-1):
     Along the other axes x and `indices` are broadcast.
     """
     if axis is None:
-        return take_along_axis(x.flatten(), indices, axis=0)
-    k = normalize_axis(axis, x.ndim, "take_along_axis")
-    if indices.ndim != x.ndim:
+        x, axis = x.flatten(), 0
+    shape, picked = x.shape, indices.shape
+    n = len(shape)
+    if (shape == picked or len(picked) == n == 1) and axis in range(-n, n):  # nothing is broadcast
+        return gather(x, indices, dim=axis)
+    k = normalize_axis(axis, n, "take_along_axis")
+    if len(picked) != n:
         raise ShapeError(
-            f"take_along_axis: positions must have as many axes as x, got shapes {indices.shape} and {x.shape}"
+            f"take_along_axis: positions must have as many axes as x, got shapes {picked} and {shape}"
         )
     rest = broadcast([(*a.shape[:k], 1, *a.shape[k + 1 :]) for a in (x, indices)], "take_along_axis")
     wide = (a.expand((*rest[:k], a.shape[k], *rest[k + 1 :])) for a in (x, indices))
-    return gather(*wide, dim=axis)
+    return gather(*wide, dim=k)

@@ -143,6 +143,22 @@ def test_numbers_and_lists(executor: Any) -> None:
         bool(executor.zeros((0,)))
 
 
+@pytest.mark.parametrize(
+    ("call", "wanted"),
+    [
+        (lambda q: q + [q[0], q[1], q[2]], [2.0, 4.0, 6.0]),
+        (lambda q: (q[1], 2, 1.0) * q, [2.0, 4.0, 3.0]),
+        (lambda q: q - [[q[0], 1.0, q[1]], [1.0, 2.0, 3.0]], [[0.0, 1.0, 1.0], [0.0, 0.0, 0.0]]),
+        (lambda q: q + [q, [0, 0, 0]], [[2.0, 4.0, 6.0], [1.0, 2.0, 3.0]]),
+    ],
+)
+def test_lists_of_tensors_beside_a_tensor(executor: Any, call: Any, wanted: Any) -> None:
+    q = executor.tensor([1.0, 2.0, 3.0])
+    assert call(q).tolist() == hg.jit(call)(q).tolist() == wanted
+    assert hg.vmap(call)(hg.stack([q, q])).tolist() == [wanted] * 2
+    assert hg.grad(lambda q: hg.sum(q * [q[0], 1.0, q[2]]))(q).tolist() == [2.0, 1.0, 6.0]
+
+
 def test_arrays_of_every_form_come_in(executor: Any) -> None:
     swapped = X.astype(">f4")
     frozen = X.copy()

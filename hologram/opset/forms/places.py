@@ -60,6 +60,10 @@ def named(operation: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> A
     for name, value in zip(order, rest, strict=False):
         if name in found:
             raise TypeError(f"{who} got two values for {name!r}")
+        if name in ("dtype", "out") and isinstance(value, (bool, int, float, np.bool_)):
+            numpy = "NumPy's " if name in (theirs(who) or ()) else ""
+            meant = _instead(operation, value)
+            raise TypeError(f"{who}: {numpy}{name} stands at this place, got {value!r}{meant}")
         if name in operation.attributes or name in FURTHER:
             found[name] = value
         elif not _said(who, name, value):
@@ -85,6 +89,14 @@ def _said(function: str, name: str, value: Any) -> bool:
     """Whether NumPy's default is given, which is what is done anyway."""
     default = (theirs(function) or {}).get(name, _REQUIRED)
     return value is default or (isinstance(value, (str, bool, int)) and value == default)
+
+
+def _instead(operation: Any, value: Any) -> str:
+    """The argument that was meant by a flag or a number where there is a dtype or an output."""
+    wanted = (
+        "correction" if type(value) in (int, float) and "correction" in operation.attributes else "keepdims"
+    )
+    return f"; write {wanted}={value!r}" if wanted in operation.attributes else _hint(operation)
 
 
 def _hint(operation: Any) -> str:

@@ -46,23 +46,24 @@ class Allocation(Dispatch):
     def __init__(self, device: Device) -> None:
         self.device = device
         self.limits: Limits = device.limits
+        self._names = frozenset(d.name for d in device.limits.dtypes)  # whose hashes cost less than dtypes'
         self.pool = Pool(device)
         self.boundary = BoundaryPool(self.pool)
         self.closed = False
         self.usable = True  # neither closed nor in a forked process
-        self._kinds: FIFOCache[tuple[tuple[int, ...], DType], BufferSpec] = FIFOCache(MAX_KINDS)
+        self._kinds: FIFOCache[tuple[tuple[int, ...], str], BufferSpec] = FIFOCache(MAX_KINDS)
         opened.add(self)
 
     def kind(self, shape: tuple[int, ...], dtype: DType) -> BufferSpec:
         """What all buffers of a shape and dtype share."""
-        kind = self._kinds.get((shape, dtype))
+        kind = self._kinds.get((shape, dtype.name))
         if kind is None:
             nbytes = plain(math.prod(shape) * dtype.itemsize)
             small = nbytes <= CLASS_BYTES
             free_list = (
                 self.boundary.free_list(nbytes) if small else self.pool.free_list(storage_bytes(nbytes))
             )
-            kind = self._kinds.keep((shape, dtype), BufferSpec(shape, dtype, free_list))
+            kind = self._kinds.keep((shape, dtype.name), BufferSpec(shape, dtype, free_list))
         return kind
 
     def block(self, kind: BufferSpec) -> Block:
@@ -89,7 +90,7 @@ class Allocation(Dispatch):
     def supported(self, dtype: Any, who: str = "") -> DType:
         """A dtype by any of its names; raises UnsupportedDType for one that the device lacks."""
         element = dtype if type(dtype) is DType else dtypes.dtype(dtype)
-        if element not in self.limits.dtypes:
+        if element.name not in self._names:
             info = self.device.info
             raise UnsupportedDType(f"{who}{': ' if who else ''}{info.backend} ({info.name}) has no {element}")
         return element

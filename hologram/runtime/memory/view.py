@@ -23,13 +23,15 @@ class View(Strided):
 
     __slots__ = ("buffer", "layout")
 
-    def __init__(self, buffer: Buffer, layout: Layout) -> None:
+    def __init__(self, buffer: Buffer = None, layout: Layout = None) -> None:  # type: ignore[assignment]
+        if layout is None:
+            raise TypeError(
+                "a Tensor is a view of a buffer; hg.asarray([1, 2]) makes one of numbers, lists and arrays"
+            )
         self.buffer = buffer
         self.layout = layout
 
-    __init__.__qualname__ = (
-        "Tensor (hologram.asarray makes one of numbers, lists and arrays)"  # of Python's own errors
-    )
+    __init__.__qualname__ = "Tensor"  # in Python's own errors
 
     @property
     def executor(self) -> Allocation:

@@ -44,6 +44,21 @@ def test_methods_that_sort_do_so_in_place(executor: hg.Executor, axis: int) -> N
         hg.jit(lambda x: x.sort())(whole)
     with pytest.raises(TypeError, match="no fields"):
         whole.sort(0, "stable", "name")
+    with pytest.raises(TypeError, match="sort: axis must be an integer in place"):
+        whole.sort(None)  # type: ignore[arg-type]
+
+
+def test_kinds_and_no_axis_by_place(executor: hg.Executor) -> None:
+    a = RNG.normal(size=(4, 5)).astype(np.float32)
+    x = executor.tensor(a)
+    for kind in (None, "quicksort", "m", "heapsort", "stable"):
+        _equal(hg.sort(x, 0, kind), np.sort(a, 0))
+    _equal(hg.sort(x, None), np.sort(a, None))
+    _equal(hg.argsort(x, None, "stable"), np.argsort(a, None))
+    for sort in (hg.sort, hg.argsort, lambda x, axis, kind: x.sort(axis, kind)):
+        for kind in (True, 5, "foo"):
+            with pytest.raises(TypeError, match=r"sort: kind must be .*write descending=True"):
+                sort(x, 0, kind)
 
 
 def test_nan_to_num_in_place(executor: hg.Executor) -> None:

@@ -107,8 +107,11 @@ def test_operators_that_assign_take_lists(executor: hg.Executor) -> None:
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        (lambda x: HOLOGRAM.Tensor([1, 2]), r"hologram\.asarray"),
-        (lambda x: HOLOGRAM.Tensor(), r"hologram\.asarray"),
+        (
+            lambda x: HOLOGRAM.Tensor([1, 2]),
+            r"^a Tensor is a view of a buffer; hg.asarray.* makes one of numbers",
+        ),
+        (lambda x: HOLOGRAM.Tensor(), "^a Tensor is a view of a buffer"),
         (lambda x: x + 300, r"^add, y: u8 cannot hold 300"),
         (lambda x: 300 * x, r"^multiply, x: u8 cannot hold 300"),
         (lambda x: hg.clip(x, -1, 5), r"^clip, min: u8 cannot hold -1"),

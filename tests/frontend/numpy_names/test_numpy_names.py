@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import hologram as hg
+from hologram.foundation.dtypes import ALL
 
 pytestmark = pytest.mark.sampled(3)
 
@@ -318,6 +319,15 @@ def test_methods(executor: hg.Executor) -> None:
     made = np.empty(3, dtype=x.dtype)
     assert made.dtype == np.float32
     assert np.zeros(2, dtype=hg.bf16).dtype == hg.bf16.numpy
+
+
+def test_dtypes_are_found_where_numpys_are_keys():
+    for d in ALL:
+        if not d.is_foreign:
+            assert d in {d.numpy: 1}, d
+            assert d.numpy in {d: 1}, d
+    assert hg.f32 not in {np.dtype("float64"): 1, np.dtype("int32"): 2}
+    assert len(set(ALL)) == len(ALL)
 
 
 def test_apply_along_axis(executor: hg.Executor) -> None:

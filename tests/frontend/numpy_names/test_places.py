@@ -120,8 +120,10 @@ def test_what_is_written_by_place(executor: hg.Executor) -> None:
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        (lambda x: HOLOGRAM.sum(x, 1, True), "dtype must be one of"),
-        (lambda x: HOLOGRAM.max(x, 1, True), "out must be a tensor or an array"),
+        (lambda x: HOLOGRAM.sum(x, 1, True), "sum: NumPy's dtype .* got True; write keepdims=True"),
+        (lambda x: HOLOGRAM.max(x, 1, True), "max: NumPy's out .* got True; write keepdims=True"),
+        (lambda x: x.std(1, 1), "std: NumPy's dtype .* got 1; write correction=1"),
+        (lambda x: HOLOGRAM.exp(x, True), "exp: NumPy's out .* got True"),
         (
             lambda x: HOLOGRAM.sort(x, 0, None, "name"),
             "no argument 'order'.*by name it takes descending, stable",
