@@ -168,7 +168,7 @@ def rademacher(key: Tensor, shape: Shape = (), dtype: Any = dtypes.i32) -> Tenso
 def truncated_normal(
     key: Tensor, lower: Any, upper: Any, shape: Shape | None = None, dtype: Any = dtypes.f32
 ) -> Tensor:
-    """Normally distributed floats between two bounds, which they do not reach where there are others."""
+    """Normal floats between two bounds, which they do not reach where there are several others; NaN for crossed."""
     element = _float(dtype, "truncated_normal")
     low, high = (_like(key, x, element) for x in (lower, upper))
     unit = _open(key, _shape(shape, lower, upper), element, "truncated_normal")
@@ -214,12 +214,12 @@ def gamma(key: Tensor, a: Any, shape: Shape | None = None, dtype: Any = dtypes.f
 
 
 def beta(key: Tensor, a: Any, b: Any, shape: Shape | None = None, dtype: Any = dtypes.f32) -> Tensor:
-    """Floats of the beta distribution."""
+    """Floats of the beta distribution; NaN for parameters below 0, and where all are 0 or infinite."""
     keys, wide = split(key), _shape(shape, a, b)
     (x, p), (y, q) = (_gamma_parts(keys[k], x, wide, dtype, "beta") for k, x in enumerate((a, b)))
     most = _ops["maximum"](p, q)
     x, y = x * _ops["exp"](p - most), y * _ops["exp"](q - most)
-    return (x / (x + y)).astype(dtype, copy=False)
+    return (1.0 / (1.0 + y / x)).astype(dtype, copy=False)
 
 
 def _gamma_parts(key: Tensor, a: Any, shape: Shape, dtype: Any, who: str) -> tuple[Tensor, Tensor]:
@@ -229,15 +229,18 @@ def _gamma_parts(key: Tensor, a: Any, shape: Shape, dtype: Any, who: str) -> tup
     """
     element = _float(dtype, who).computed
     shapes = _spread(key, a, shape, element, who)
-    small = shapes < 1.0
+    small, some = shapes < 1.0, shapes > 0.0
     unit = 1.0 - _unit(key, shapes.shape, element, who, word=0)
     power = _ops["log"](unit) / _ops["where"](small, shapes, 1.0)
-    power = _ops["maximum"](_ops["where"](small, power, 0.0), -element.largest / 4)  # which may be subtracted
-    return _random_gamma(_ops["where"](small, shapes + 1.0, shapes), key), power
+    power = _ops["where"](some, _ops["where"](small, power, 0.0), -math.inf)
+    power = _ops["maximum"](power, -element.largest / 4)  # which may be subtracted
+    return _random_gamma(
+        _ops["where"](small & some, shapes + 1.0, shapes), key
+    ), power  # of 0 is 0, of less NaN
 
 
 def dirichlet(key: Tensor, alpha: Tensor, shape: Shape | None = None, dtype: Any = dtypes.f32) -> Tensor:
-    """Floats of the Dirichlet distribution, along a last axis as long as that of `alpha`; `shape` is without it."""
+    """Floats of the Dirichlet distribution along a last axis as that of `alpha`, without which `shape` is; see beta."""
     outer = tuple(alpha.shape[:-1]) if shape is None else _sizes(shape, "random.dirichlet")
     x, power = _gamma_parts(key, alpha, (*outer, alpha.shape[-1]), dtype, "dirichlet")
     x = x * _ops["exp"](power - _ops["max"](power, axis=-1, keepdims=True))

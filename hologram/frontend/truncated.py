@@ -14,14 +14,18 @@ _ops = _opset.OPERATIONS
 
 
 def truncated(low: Tensor, high: Tensor, unit: Tensor, lower: Any, upper: Any) -> Tensor:
-    """The normal numbers at shares of what lies between two bounds, in their dtype, which has others between.
+    """The normal numbers at shares of what lies between two bounds, in their dtype.
 
-    `lower` and `upper` are the bounds as they were given.
+    They do not reach the bounds where the dtype has several others between. `lower` and `upper` are the
+    bounds as they were given.
     """
     dtype = low.dtype
     ends = [_ops["clip"](x.astype(unit.dtype), -dtype.largest, dtype.largest) for x in (low, high)]
     made = _quantile(ends[0], ends[1], unit, lower, upper)
-    return _ops["clip"](made, ends[0] + _step(ends[0], dtype), ends[1] - _step(ends[1], dtype)).astype(dtype)
+    inner = ends[0] + _step(ends[0], dtype), ends[1] - _step(ends[1], dtype)
+    close = inner[0] > inner[1]
+    made = _ops["clip"](made, *(_ops["where"](close, x, y) for x, y in zip(ends, inner, strict=True)))
+    return _ops["where"](ends[0] <= ends[1], made, math.nan).astype(dtype)
 
 
 def _step(x: Tensor, dtype: DType) -> Tensor:

@@ -155,6 +155,18 @@ def test_shares_of_extreme_parameters(key: hg.Tensor, a: float, b: float, dtype:
         assert abs(found.std() / deviation - 1) < 0.15
 
 
+def test_shares_of_parameters_at_the_ends(key: hg.Tensor) -> None:
+    for a, b, want in ((-1.0, 1.0, np.nan), (1.0, -1.0, np.nan), (np.nan, 1.0, np.nan), (0.0, 0.0, np.nan),
+                       (0.0, 1.0, 0.0), (1.0, 0.0, 1.0), (np.inf, 1.0, 1.0), (1.0, np.inf, 0.0)):  # fmt: skip
+        for given in (a, hg.asarray(a, device=key.executor)):
+            np.testing.assert_array_equal(hg.random.beta(key, given, b, (3,)).to_numpy(), [want] * 3)
+    rows = [[0.0, 0.0, 0.0], [-1.0, 1.0, 1.0], [np.nan, 1.0, 1.0], [0.0, 1.0, 1.0], [0.0, 1e-30, 0.0]]
+    shares = hg.random.dirichlet(key, hg.asarray(rows, device=key.executor)).to_numpy()
+    assert np.isnan(shares[:3]).all()
+    assert shares[3, 0] == 0 < shares[3, 1:].min()
+    np.testing.assert_array_equal(shares[4], [0, 1, 0])
+
+
 INTERVALS = [
     (4.0, 5.0),
     (8.0, 9.0),
@@ -187,6 +199,19 @@ def test_normal_numbers_far_out(key: hg.Tensor, low: float, high: float, tensors
     narrow = hg.random.truncated_normal(key, first, last, (N,), "f16").astype("f32").to_numpy()
     assert np.isfinite(narrow).all()
     assert low < narrow.min() <= narrow.max() < high
+
+
+@pytest.mark.parametrize("tensors", [False, True])
+@pytest.mark.parametrize("dtype", ["f16", "bf16", "f32"])
+def test_normal_numbers_between_near_and_crossed_bounds(key: hg.Tensor, dtype: str, tensors: bool) -> None:
+    for low, high in ((3.0, 3.0001), (-3.0001, -3.0), (3.0, 3.0), (0.0, 1e-7), (-1e-7, 1e-7)):
+        a, b = (hg.full((), x, device=key.executor) if tensors else x for x in (low, high))
+        found = hg.random.truncated_normal(key, a, b, (N,), dtype).astype("f32").to_numpy()
+        first, last = hg.asarray([low, high], dtype=dtype).astype("f32").to_numpy()
+        assert first <= found.min() <= found.max() <= last
+    for low, high in ((3.0, 1.0), (1.0, -1.0), (np.nan, 1.0), (-1.0, np.nan)):
+        a, b = (hg.full((), x, device=key.executor) if tensors else x for x in (low, high))
+        assert np.isnan(hg.random.truncated_normal(key, a, b, (N,), dtype).astype("f32").to_numpy()).all()
 
 
 @pytest.mark.parametrize("dtype", ["f16", "bf16"])

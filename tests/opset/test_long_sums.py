@@ -51,6 +51,10 @@ def two_rows(x: Any) -> Any:
     return x[: x.shape[0] // 2 * 2].reshape(2, -1)
 
 
+def running_logarithm(x: Any) -> Any:
+    return np.log(np.cumsum(np.exp(x), axis=0))
+
+
 def whole(n: int) -> int:
     return n
 
@@ -87,6 +91,19 @@ CASES: dict[str, Case] = {
         lambda x: hg.cumsum(crosswise(x), axis=0),
         lambda x: crosswise(x).cumsum(0),
         lambda n: np.arange(1, n // EACH + 1)[:, None],
+    ),
+    "running logarithm": ("logcumsumexp", hg.logcumsumexp, running_logarithm, lambda n: np.arange(1, n + 1)),
+    "running logarithm along axis 0": (
+        "logcumsumexp",
+        lambda x: hg.logcumsumexp(crosswise(x), axis=0),
+        lambda x: running_logarithm(crosswise(x)),
+        lambda n: np.arange(1, n // EACH + 1)[:, None],
+    ),
+    "running logarithm of 0": (
+        "logcumsumexp",
+        lambda x: hg.logcumsumexp(x * 0),
+        lambda x: running_logarithm(x * 0),
+        lambda n: 0,
     ),
     "dot": ("dot_along", lambda x: hg.vecdot(x, x), lambda x: x @ x, whole),
     "matrix": (

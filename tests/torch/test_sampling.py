@@ -66,6 +66,8 @@ def test_dirichlet_and_what_is_made_of_these() -> None:
     assert distributions.Beta(*weights[:2]).sample((N,)).mean().item() == pytest.approx(0.2, abs=0.02)
     counts = distributions.NegativeBinomial(weights[1], weights[2] / 3).sample((N,))
     assert counts.mean().item() == pytest.approx(2.0, abs=0.1)
+    for wrong in ([-1.0, 1.0, 1.0], [0.0, 0.0, 0.0]):
+        assert torch._sample_dirichlet(torch.tensor(wrong, device="hologram")).isnan().all()
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.float64])

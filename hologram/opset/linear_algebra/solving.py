@@ -17,6 +17,7 @@ from hologram.opset.linear_algebra.small import lu as small
 from hologram.opset.linear_algebra.small.matrix import MOST
 from hologram.opset.linear_algebra.triangular import adjoint, solved_shape, summed_to
 from hologram.opset.matmul import matmul
+from hologram.opset.movement import concat
 
 
 def _lu_shapes(x):
@@ -93,14 +94,35 @@ def _scalar_shapes(who, *names):
     return shapes
 
 
+def _cofactors(x):
+    """Of matrices of up to 3 rows, which have a derivative where the determinant is 0 too."""
+    n = x.shape[-1]
+    if n < 2:
+        return x.executor.full((), 1, x.dtype).expand(x.shape)
+    if n == 2:
+        turned = x.slice(-1, None, None, -1).slice(-2, None, None, -1)
+        first, last = turned.narrow(-1, 0, 1), turned.narrow(-1, 1, 1)
+        top = concat([first.narrow(-2, 0, 1), -last.narrow(-2, 0, 1)], axis=-1)
+        return concat([top, concat([-first.narrow(-2, 1, 1), last.narrow(-2, 1, 1)], axis=-1)], axis=-2)
+    rows = concat([x, x.narrow(-2, 0, 2)], axis=-2)
+    wide = concat([rows, rows.narrow(-1, 0, 2)], axis=-1)  # so that neighbours go round
+
+    def moved(down, right):
+        return wide.narrow(-2, down, 3).narrow(-1, right, 3)
+
+    return moved(1, 1) * moved(2, 2) - moved(1, 2) * moved(2, 1)
+
+
 def _det_gradient(cotangent, result, x):
+    if x.shape[-1] <= 3:
+        return cotangent[..., None, None] * conjugated(_cofactors(x))
     return (cotangent * conjugated(result))[..., None, None] * adjoint(inv(x)[0])
 
 
 @factored("det", shapes=_scalar_shapes("linalg.det", "determinant"), blocks=determinant_steps,
           small=small.determinant, sooner=MOST, gradient={"x": _det_gradient})  # fmt: skip
 def det(x):
-    """The determinant. The derivative divides by it: there is none where it is 0."""
+    """The determinant. The derivative divides by it for more than 3 rows: there is none where it is 0."""
 
 
 def _slogdet_gradient(cotangents, results, x):

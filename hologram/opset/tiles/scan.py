@@ -125,14 +125,14 @@ def scan_steps(
         return
     places = [x, out] if carry is None else [x, carry, out]
     names = ("x", "out") if carry is None else ("x", "carry", "out")
-    blocks = _blocks(length, 1 if of_sums else 8) if computed.is_float and not products else 1
+    blocks = blocks_of(length, 1 if of_sums else 8) if computed.is_float and not products else 1
     program = _scan_program(tuple(Address.of(p.layout) for p in places), computed, products, blocks)
     numbers = numbers_of(names, [p.layout for p in places], {"n": n, "length": length})
     step = step_of(program, range(len(places)), numbers, (*outer, chunks))
     steps.add(step, [p.position for p in places])
 
 
-def _blocks(length: int, shortest: int) -> int:
+def blocks_of(length: int, shortest: int) -> int:
     """The size of the largest blocks of so many; 1 where they are not worth it."""
     size = 1
     while size * BLOCK * shortest <= length:

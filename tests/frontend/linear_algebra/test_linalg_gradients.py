@@ -10,6 +10,7 @@ import pytest
 
 import hologram as hg
 from tests.frontend.linear_algebra.cases import definite, general, regular
+from tests.needs import needs
 
 linalg = hg.linalg
 STEP = 1e-4
@@ -18,7 +19,10 @@ CASES: dict[str, tuple[Callable[..., Any], np.ndarray]] = {
     "cholesky": (linalg.cholesky, definite((3, 3))),
     "cholesky_upper": (lambda x: linalg.cholesky(x, upper=True), definite((2, 3, 3))),
     "inv": (linalg.inv, regular((2, 3, 3))),
-    "det": (linalg.det, regular((2, 3, 3))),
+    "det": (linalg.det, regular((2, 4, 4))),
+    "det_of_one": (linalg.det, np.zeros((2, 1, 1))),
+    "det_of_two": (linalg.det, np.array([[[1.0, 0.0], [0.0, 0.0]], [[1.0, 2.0], [3.0, 4.0]]])),
+    "det_of_three": (linalg.det, np.stack([np.diag([1.0, 2.0, 0.0]), regular((3, 3))])),
     "slogdet": (lambda x: linalg.slogdet(x).logabsdet, regular((3, 3))),
     "solve": (lambda x: linalg.solve(x, x[..., :2] + x.executor.tensor(B)), regular((2, 3, 3))),
     "solve_vector": (lambda x: linalg.solve(x, x[0]), regular((3, 3))),
@@ -131,6 +135,24 @@ def test_norms_of_zeros_have_a_derivative_of_zero(executor: hg.Executor) -> None
     for order in (1, 2, 3):
         gradient = hg.grad(lambda x, order=order: hg.sum(linalg.vector_norm(x, ord=order, axis=-1)))(x)
         np.testing.assert_array_equal(gradient.to_numpy(), 0)
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64", "c64"])
+def test_determinants_of_zero_have_a_derivative(executor: hg.Executor, dtype: str) -> None:
+    needs(executor, dtype)
+    for given, want in (
+        ([[0.0]], [[1]]),
+        ([[1.0, 0.0], [0.0, 0.0]], [[0, 0], [0, 1]]),
+        ([[1.0, 2.0, 3.0], [2.0, 4.0, 6.0], [1.0, 1.0, 0.0]], [[-6, 6, -2], [3, -3, 1], [0, 0, 0]]),
+        (np.diag([5.0, 0.0, 0.0]), np.zeros((3, 3))),
+    ):
+        x = executor.tensor(np.array(given)).astype(dtype)
+        gradient = hg.grad(lambda x: hg.real(linalg.det(x)))(x)
+        np.testing.assert_array_equal(gradient.to_numpy(), want)
+        tangent = hg.jvp(linalg.det, (x,), (x + 1.0,))[1]
+        np.testing.assert_allclose(
+            tangent.to_numpy(), np.sum(np.array(want) * (np.array(given) + 1)), atol=1e-4
+        )
 
 
 def test_equal_values_have_no_vectors(cpu: hg.Executor) -> None:
