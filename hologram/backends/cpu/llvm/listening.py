@@ -54,10 +54,10 @@ def asks(block: Block, known: Mapping[int, int], bounds: tuple[str, str, str]) -
     start, stop, step = bounds
     if not step.isdigit():
         return False
+    turns = apart(block, known, unknown=0)
     if not all(x.removeprefix("-").isdigit() for x in (start, stop)):
-        turns = apart(block, known, unknown=0)
         return turns <= PART // _UNKNOWN and turns * int(step) < 1 << 31
-    return int(stop) - int(start) > apart(block, known) * int(step)
+    return int(stop) - int(start) > turns * int(step)
 
 
 def in_parts(
