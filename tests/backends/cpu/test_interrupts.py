@@ -49,6 +49,37 @@ def nested(o: hg.Array[hg.f32]):
     o[i] = v
 
 
+@hg.kernel
+def thrice_nested(o: hg.Array[hg.f32], m: hg.Array[hg.i32]):
+    i = hg.index()
+    v = o[i]
+    for _ in range(3000):
+        for _ in range(1000):
+            for _ in range(1000):
+                v = v * 0.5 + 1.0
+    o[i] = v
+
+
+@hg.kernel
+def nested_in_told(o: hg.Array[hg.f32], m: hg.Array[hg.i32]):
+    i = hg.index()
+    v = o[i]
+    for _ in range(m[0]):
+        for _ in range(1_000_000):
+            v = v * 0.5 + 1.0
+    o[i] = v
+
+
+@hg.kernel
+def nested_in_while(o: hg.Array[hg.f32], m: hg.Array[hg.i32]):
+    i = hg.index()
+    v = o[i]
+    while v < 3.0:
+        for _ in range(1_000_000):
+            v = v * 0.5 + 1.0
+    o[i] = v
+
+
 @pytest.fixture(scope="module")
 def cpu() -> Iterator[hg.Executor]:
     with hg.Executor("cpu") as executor:
@@ -56,8 +87,8 @@ def cpu() -> Iterator[hg.Executor]:
 
 
 @contextmanager
-def interrupted(after_s: float = 0.3) -> Iterator[None]:
-    """Ctrl-C while the block runs, which raises KeyboardInterrupt within a second."""
+def interrupted(after_s: float = 0.3, within_s: float = 1) -> Iterator[None]:
+    """Ctrl-C while the block runs, which raises KeyboardInterrupt soon."""
     sent: list[float] = []
 
     def send() -> None:
@@ -70,7 +101,7 @@ def interrupted(after_s: float = 0.3) -> Iterator[None]:
         yield
         time.sleep(10)
     except KeyboardInterrupt:
-        assert time.monotonic() - sent[0] < 1
+        assert time.monotonic() - sent[0] < within_s
     else:
         pytest.fail("Ctrl-C was not heard at all")
 
@@ -99,6 +130,15 @@ def test_loops_with_a_condition(lanes: int, cpu: hg.Executor) -> None:
 def test_loops_that_count_far(kernel: Any, lanes: int, cpu: hg.Executor) -> None:
     with interrupted(1.5):  # when it is compiled
         kernel[lanes](cpu.ones(lanes))
+    works(cpu)
+
+
+@pytest.mark.parametrize("kernel", [thrice_nested, nested_in_told, nested_in_while])
+@pytest.mark.parametrize("lanes", [1, 64])
+def test_long_turns(kernel: Any, lanes: int, cpu: hg.Executor) -> None:
+    bounds = cpu.tensor(np.array([60_000], dtype=np.int32))
+    with interrupted(1.5, within_s=5):
+        kernel[lanes](cpu.ones(lanes), bounds)
     works(cpu)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Instruction, LocalArray, Program, SharedArray
 from hologram.backends.cpu.llvm.instructions import bitcast, convert, spell
-from hologram.backends.cpu.llvm.listening import PART, in_parts, many
+from hologram.backends.cpu.llvm.listening import apart, asks, in_parts, numbers, rarely
 from hologram.backends.cpu.llvm.writer import (
     Writer,
     from_memory,
@@ -29,8 +29,7 @@ from hologram.foundation.frozen import frozen
 O = Opcode
 _AT_ONCE = 512  # bytes of an array that one store fills
 _TURNS = 64  # that are computed ahead
-_NESTED = 256  # turns between which a loop asks for interrupts, where there are loops or branches inside
-_LISTENS = 4096  # turns of a loop without a known end, one of which asks for interrupts
+_LISTENS = 4096  # turns of a loop without a known end, one of which at least asks for interrupts
 
 
 def zero_fill(w: Writer, memory: str, array: SharedArray | LocalArray, copies: int = 1) -> None:
@@ -74,6 +73,11 @@ class Frame:
     def masked(self) -> Mapping[int, tuple[int, int]]:
         """Loads that count only where a condition holds: that, and the position."""
         return masked(self.program)
+
+    @cached_property
+    def numbers(self) -> Mapping[int, int]:
+        """Constants that loops may count with."""
+        return numbers(self.program)
 
 
 Position = Callable[[Opcode, int], str]
@@ -293,7 +297,7 @@ class Lane(Body):
         scope.values |= dict(zip(block.arguments, phis[1:-1], strict=True))
         scope.instructions(block.instructions)
         following = [scope.values[v] for v in block.yields]
-        heard = w.interrupted(w.every(turn, _LISTENS))
+        heard = w.interrupted(w.every(turn, rarely(block, self.frame.numbers, _LISTENS)))
         following[0] = w(f"select i1 {heard}, i1 false, i1 {following[0]}")
         following.append(w(f"add i32 {turn}, 1"))
         latch = w.block
@@ -325,11 +329,11 @@ class Lane(Body):
             "flags": " nsw" if counter == dtypes.index else "",
         }
         carried = list(zip(types, first, strict=True))
-        if many(start, stop, step):
-            turns = _NESTED if any(k.blocks for k in block.instructions) else PART
-            results = in_parts(self.w, (start, stop, step), carried, body, flags, turns)
+        known, bounds = self.frame.numbers, (start, stop, step)
+        if counter.bits >= 32 and asks(block, known, bounds):
+            results = in_parts(self.w, bounds, carried, body, flags, apart(block, known))
         else:
-            results = self.w.loop(start, stop, step, carried, body, **flags)
+            results = self.w.loop(*bounds, carried, body, **flags)
         self.values |= dict(zip(i.results, results, strict=True))
 
     def _ahead(

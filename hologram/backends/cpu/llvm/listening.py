@@ -1,24 +1,63 @@
 """Loops of so many turns that they ask for interrupts (Ctrl-C, see workers.ll).
 
-A loop whose end nobody knows asks in one turn of so many. One that counts is known to be long by its constants: where
-its bounds are told at run time it does not ask, for short ones would take up to half longer.
+A loop whose end nobody knows asks in one turn of so many. One that counts is known to be long by its constants,
+or by those of the loops inside: where all bounds are told at run time it does not ask, for short ones would take up to
+twice as long.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from hologram.atlas.opcodes import Opcode
+from hologram.atlas.program import Block, Program
 from hologram.backends.cpu.llvm.writer import Writer
 
-PART = 1 << 20  # turns between which a long loop asks
+PART = 1 << 20  # turns, with those of loops inside, after which a long loop asks
+_UNKNOWN = 1 << 12  # turns that a loop inside is taken to have where its constants do not tell
 
 
-def many(start: str, stop: str, step: str) -> bool:
-    """Whether a loop is known to have more turns than one part; its counter then has 32 bits at least."""
-    if not (start.removeprefix("-").isdigit() and stop.isdigit() and step.isdigit()):
+def numbers(program: Program) -> dict[int, int]:
+    """The program's constants that loops may count with, by their values."""
+    constants = (i for i in program.body.walk() if i.opcode is Opcode.CONSTANT)
+    return {i.result: i.attribute for i in constants if isinstance(i.attribute, int)}
+
+
+def apart(block: Block, known: Mapping[int, int], unknown: int = _UNKNOWN) -> int:
+    """Turns after which a loop with this body asks: fewer, the more turns the loops inside take."""
+    return max(1, PART // max(1, _turns(block, known, unknown)))
+
+
+def rarely(block: Block, known: Mapping[int, int], most: int) -> int:
+    """The same where it must be a power of two, at most that one."""
+    return min(most, 1 << (apart(block, known).bit_length() - 1))
+
+
+def _turns(block: Block, known: Mapping[int, int], unknown: int) -> int:
+    """Turns of the loops in a block, those without a known end counted as `unknown`."""
+    total = 0
+    for i in block.instructions:
+        inside = max((_turns(b, known, unknown) for b in i.blocks), default=0)
+        if i.opcode is Opcode.LOOP and all(v in known for v in i.operands[:3]):
+            start, stop, step = (known[v] for v in i.operands[:3])
+            total += len(range(start, stop, max(step, 1))) * max(inside, 1)
+        elif i.opcode in (Opcode.LOOP, Opcode.WHILE):
+            total += max(inside, unknown)
+        else:
+            total += inside
+    return total
+
+
+def asks(block: Block, known: Mapping[int, int], bounds: tuple[str, str, str]) -> bool:
+    """Whether a loop is to ask: it has many turns by its constants, or each of its turns is long by theirs."""
+    start, stop, step = bounds
+    if not step.isdigit():
         return False
-    return int(stop) - int(start) > PART * int(step)
+    turns = apart(block, known, unknown=0)
+    if not all(x.removeprefix("-").isdigit() for x in (start, stop)):
+        return turns <= PART // _UNKNOWN and turns * int(step) < 1 << 31
+    return int(stop) - int(start) > turns * int(step)
 
 
 def in_parts(

@@ -17,7 +17,7 @@ from hologram.atlas.program import Instruction, Program
 from hologram.atlas.ssa import deep, definitions, enters, makes
 from hologram.backends.cpu.llvm.arguments import open_frame
 from hologram.backends.cpu.llvm.lane import Frame, Lane, Locals, zero_fill
-from hologram.backends.cpu.llvm.listening import in_parts
+from hologram.backends.cpu.llvm.listening import apart, in_parts, rarely
 from hologram.backends.cpu.llvm.loops import GROUP, decompose, positions
 from hologram.backends.cpu.llvm.writer import Writer, memory_type, register_type
 from hologram.compiler.scheduling.loops import WORKGROUP, Variant
@@ -217,7 +217,8 @@ class Workgroup:
         less = "slt" if d.is_signed else "ult"
         flags: dict[str, Any] = {"counter": register_type(d), "less": less, "flags": ""}
         if d.bits >= 32 and step.isdigit() and int(step) <= LISTENS:
-            in_parts(self.w, (start, stop, step), [], body, flags, LISTENS)
+            turns = min(LISTENS, apart(block, self.frame.numbers))
+            in_parts(self.w, (start, stop, step), [], body, flags, turns)
         else:
             self.w.loop(start, stop, step, [], body, **flags)
 
@@ -237,7 +238,7 @@ class Workgroup:
         w.branch(self.load(on, "0"), inside, done)
         w.place(inside)
         self.run(whole.bodies[0], list(zip((on, *block.arguments), block.yields, strict=True)))
-        heard = w.interrupted(w.every(turn, LISTENS))
+        heard = w.interrupted(w.every(turn, rarely(block, self.frame.numbers, LISTENS)))
         w.do(f"{following} = add i32 {turn}, 1")
         w.lines[slot] = f"  {turn} = phi i32 [ 0, %{before} ], [ {following}, %{w.block} ]"
         w.branch(heard, done, head)
@@ -277,7 +278,7 @@ class Workgroup:
         slot = len(w.lines)
         w.lines.append("")
         (some,) = w.loop("0", self.threads, "1", [("i8", "0")], turn, lanes=True)
-        heard = w.interrupted(w.every(count, LISTENS))
+        heard = w.interrupted(w.every(count, rarely(block, self.frame.numbers, LISTENS)))
         w.do(f"{counted} = add i32 {count}, 1")
         w.lines[slot] = f"  {count} = phi i32 [ 0, %{before} ], [ {counted}, %{w.block} ]"
         goes = w(f"icmp ne i8 {some}, 0")
