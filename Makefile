@@ -12,7 +12,8 @@ endif
 # Half of the suite's time is compilers. Most of it does without optimising; what is about optimised code, demos,
 # language models and the documents run as users have them, and one operation in 4 runs again so.
 TESTS       = $(BIN)/pytest -n 2 --dist worksteal
-AS_USERS    = tests/backends/cpu tests/cli tests/demo tests/llm tests/test_documents.py tests/torch/test_gguf.py
+AS_USERS    = tests/backends/cpu tests/cli tests/demo tests/llm tests/test_documents.py tests/torch/test_gguf.py \
+              tests/opset/test_long_sums.py
 UNOPTIMISED = HOLOGRAM_CPU_OPTIMISE=0 GALLIVM_PERF=nopt $(TESTS) $(AS_USERS:%=--ignore=%)
 # The same on other drivers of WebGPU: SwiftShader (Debian's chromium brings it), and one that lacks all that one may lack.
 SWIFTSHADER ?= /usr/lib/chromium/vk_swiftshader_icd.json

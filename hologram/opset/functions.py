@@ -295,7 +295,7 @@ def hypot(x, y):
     a, b = atlas.absolute(x), atlas.absolute(y)
     larger = a > b  # chosen: of equals an extreme halves each derivative, which is wrong from the second on
     low, high = select(larger, b, a), select(larger, a, b)
-    ratio = select(high == 0.0, high, low / high)
+    ratio = select(high == 0.0, low, low / high)  # low is 0 there, or NaN
     length = high * atlas.sqrt(1.0 + ratio * ratio)
     return select((a == math.inf) | (b == math.inf), math.inf, length)
 

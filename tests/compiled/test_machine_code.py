@@ -215,6 +215,8 @@ def test_what_changes_the_code_changes_the_text_of_a_variant() -> None:
         replace(plain, once=True),
         replace(plain, row=(3,)),
         replace(plain, row=(3, 2)),
+        replace(plain, block=64),
+        replace(plain, apart=True),
         replace(plain, early=True),
         replace(plain, whole=True),
         replace(plain, copied="out"),
@@ -229,7 +231,7 @@ def test_what_changes_the_code_changes_the_text_of_a_variant() -> None:
     ]
     assert len({variant.text for variant in variants}) == len(variants)
     assert replace(plain, guarded=frozenset(accesses[::-1])).text == variants[6].text
-    assert len(vars(plain)) == 17, "a new field needs a variant above"
+    assert len(vars(plain)) == 19, "a new field needs a variant above"
 
 
 if __name__ == "__main__":

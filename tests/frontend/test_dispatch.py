@@ -265,7 +265,7 @@ def test_every_public_name_is_known(held: Held) -> None:
         "is_contiguous", "key", "to", "to_device", "layout", "buffer", "mT", "nbytes", "ndim", "narrow", "offset",
         "permute", "reshape", "select", "shape", "size", "slice", "squeeze", "strides", "transpose", "unsqueeze",
         "view_1d", "at", "copy", "ravel", "real", "imag", "__dlpack_device__", "__len__", "__copy__", "__deepcopy__",
-        "conjugate", "diagonal", "itemsize", "swapaxes", "trace", "view",
+        "conjugate", "diagonal", "itemsize", "swapaxes", "trace", "view", "sort", "partition", "argpartition",
     }  # fmt: skip
     # Operations, put there when they were first used.
     methods = {n for n in vars(hg.Tensor) if n in OPERATIONS}

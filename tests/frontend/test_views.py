@@ -67,7 +67,8 @@ def check(executor: hg.Executor, name: str, kind: str) -> None:
         assert got is want
         assert kind in views.REPEATED or issubclass(want, LACKING)  # others have the elements of the case
         return
-    views.same(got, want, rtol=2e-5)
+    # How many rows a thread has decides whether packed products round their activations to 16 bits.
+    views.same(got, want, rtol=2e-4 if name.startswith("Packed") else 2e-5)
     if before is not None:
         assert views.around(given[0][0]).tobytes() == before.tobytes()
 

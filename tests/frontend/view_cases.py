@@ -82,6 +82,7 @@ ELEMENTWISE = {
     "degrees": given(TABLE),
     "divmod": given(WHOLE, WHOLE + 1),
     "fabs": given(TABLE),
+    "rint": given(TABLE),
     "float_power": given(POSITIVE, TABLE),
     "frexp": given(TABLE),
     "heaviside": given(TABLE, OTHER),

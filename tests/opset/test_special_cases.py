@@ -17,8 +17,8 @@ from tests.needs import needs
 
 NAN, INF = math.nan, math.inf
 AWKWARD = (NAN, INF, -INF, 0.0, -0.0, 1.0, -1.0, 2.5, -3.0, 0.5, -0.25)
-# Of 0.0 and -0.0: no standard says which; SciPy's erfinv loses the sign of -0.0.
-EITHER_ZERO = ("minimum", "maximum", "erfinv")
+# Of 0.0 and -0.0: no standard says which; SciPy's erfinv loses the sign of -0.0, and sinc is 0 at integers.
+EITHER_ZERO = ("minimum", "maximum", "erfinv", "sinc")
 FUNCTIONS = [  # there are no polynomials of infinite degree
     o
     for o in OPERATIONS.values()
