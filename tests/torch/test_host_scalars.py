@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-torch: Any = pytest.importorskip("torch")
+pytest.importorskip("torch")
+import torch
 
-import hologram_torch  # noqa: E402, F401
+import hologram_torch  # noqa: F401
 
 X, Y = torch.tensor([[0.5, 1.5], [2.0, 0.25]]), torch.tensor([[0.75, 1.0], [0.5, 2.0]])
 N = torch.tensor([[6, 4], [3, 9]])
