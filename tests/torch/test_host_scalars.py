@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("torch")
-import torch
+torch: Any = pytest.importorskip("torch")
 
 import hologram_torch  # noqa: F401
 
@@ -161,7 +160,7 @@ ONE_VALUE = (2.7, 300, True, 2 + 1j, float("inf"), -1, [2.5])
 
 @pytest.mark.parametrize("dtype", [torch.int32, torch.uint8, torch.float16, torch.float32, torch.bool])
 @pytest.mark.parametrize("value", ONE_VALUE, ids=str)
-def test_one_value_of_the_host_is_written_wherever_a_mask_names(value: Any, dtype: torch.dtype) -> None:
+def test_one_value_of_the_host_is_written_wherever_a_mask_names(value: Any, dtype: Any) -> None:
     given = torch.tensor(value)
     outcomes = []
     for device in ("cpu", "hologram"):
