@@ -9,7 +9,7 @@ import pytest
 
 torch: Any = pytest.importorskip("torch")
 
-import hologram_torch  # noqa: F401
+import hologram_torch  # noqa: E402, F401
 
 X, Y = torch.tensor([[0.5, 1.5], [2.0, 0.25]]), torch.tensor([[0.75, 1.0], [0.5, 2.0]])
 N = torch.tensor([[6, 4], [3, 9]])

@@ -10,8 +10,8 @@ import pytest
 
 torch: Any = pytest.importorskip("torch")
 
-import hologram as hg
-from hologram_torch.kernels.fused import FEW_VALUES, fused, told
+import hologram as hg  # noqa: E402
+from hologram_torch.kernels.fused import FEW_VALUES, fused, told  # noqa: E402
 
 NUMBERS = (0.3, 0.7, 0.5, -0.5, -0.0, 0.0, 1.0, math.inf, math.nan, 1e-3, 0.49)
 F = torch.nn.functional
