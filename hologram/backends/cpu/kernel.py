@@ -238,7 +238,6 @@ class ProgramKernel(Kernel):
                 found = self._compiled.get(variant)
                 if found is None:
                     engine = self._host.engine()
-                    self._host.pool()  # whose functions it may call
                     name = self.program.name
 
                     def text() -> tuple[str, tuple[str, ...]]:

@@ -20,7 +20,6 @@ declare void @PyEval_RestoreThread(ptr)
 declare ptr @PyMem_RawMalloc(i64)
 declare void @PyMem_RawFree(ptr)
 declare void @Py_IncRef(ptr)
-declare void @hologram_calm()
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 
 ; %self: the image's address, a Python integer. Gives the list back.
@@ -126,13 +125,6 @@ go:
   %state = call ptr @PyEval_SaveThread()
   call void %run(ptr %body)
   call void @PyEval_RestoreThread(ptr %state)
-  %raised = call ptr @PyErr_Occurred()  ; by a handler of a signal, meanwhile (workers.ll)
-  %stopped = icmp ne ptr %raised, null
-  br i1 %stopped, label %interrupted, label %fine
-interrupted:
-  call void @hologram_calm()
-  br label %failed
-fine:
   br i1 %large, label %release, label %done
 release:
   call void @PyMem_RawFree(ptr %body)

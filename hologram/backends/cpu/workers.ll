@@ -5,13 +5,7 @@
 ; opens it, works on it like everyone else, closes it when no slice is left, and waits only for threads that had
 ; joined: a worker that the system has not scheduled yet delays nobody.
 ;
-; Long work listens for interrupts (Ctrl-C). The main thread asks the interpreter now and then, which runs its handlers;
-; if one raises, @stop is set: what computes for the main thread's launch then leaves it as soon as it can, and the
-; launch raises (launch.ll). Launches of other threads go on, as a signal's handler is none of theirs.
-;
-; A prelude, written by workers.py for this system, defines
-;   @now()                   milliseconds of a clock
-;   @signals()               runs handlers of signals that came; not 0 if one raised
+; A prelude, written by pool.py for this system, defines
 ;   @relax()                 the processor's hint that a thread spins
 ;   @wait(ptr word, i32 old) sleep while *word == old (may return early)
 ;   @wake(ptr word)          wake all who sleep on word
@@ -28,77 +22,6 @@
 ; One step of a launch: function(arguments, begin, end) over 0 .. total in slices.
 %step = type { ptr, ptr, i64, i64 }             ; function, arguments, total, slice size
 %launch = type { ptr, i64, [0 x %step] }        ; pool, number of steps
-
-@main = internal global i64 0                   ; the thread that handlers run in
-@owner = internal global i64 0                  ; the thread whose launch the workers share
-@asked = internal global i64 0                  ; when handlers last ran
-@stop = internal global i32 0
-@count = internal global i64 0                  ; workers, and who they are
-@idents = internal global [1024 x i64] zeroinitializer
-
-; Who the main thread is, and that there are no workers yet.
-define void @pool_listen(i64 %main) {
-  store i64 %main, ptr @main
-  store i64 0, ptr @count
-  store i32 0, ptr @stop
-  ret void
-}
-
-; After an interrupt has been raised.
-define void @hologram_calm() {
-  store atomic i32 0, ptr @stop release, align 4
-  ret void
-}
-
-; Whether this thread computes for a launch that was interrupted.
-define i32 @hologram_heard() {
-entry:
-  %me = call i64 @PyThread_get_thread_ident()
-  %main = load i64, ptr @main
-  %is.main = icmp eq i64 %me, %main
-  %stop = load atomic i32, ptr @stop acquire, align 4
-  %stops = icmp ne i32 %stop, 0
-  br i1 %is.main, label %caller, label %other
-caller:
-  br i1 %stops, label %yes, label %time
-time:
-  %now = call i64 @now()
-  %asked = load i64, ptr @asked
-  %passed = sub i64 %now, %asked
-  %due = icmp ugt i64 %passed, 100
-  br i1 %due, label %ask, label %no
-ask:
-  store i64 %now, ptr @asked
-  %raised = call i32 @signals()
-  %bad = icmp ne i32 %raised, 0
-  br i1 %bad, label %set, label %no
-set:
-  store atomic i32 1, ptr @stop release, align 4
-  br label %yes
-other:
-  br i1 %stops, label %whose, label %no
-whose:
-  %owner = load i64, ptr @owner
-  %of.main = icmp eq i64 %owner, %main
-  %count = load atomic i64, ptr @count acquire, align 8
-  br i1 %of.main, label %find, label %no
-find:
-  %k = phi i64 [ 0, %whose ], [ %k.next, %next ]
-  %more = icmp slt i64 %k, %count
-  br i1 %more, label %compare, label %no
-compare:
-  %ident.at = getelementptr [1024 x i64], ptr @idents, i64 0, i64 %k
-  %ident = load i64, ptr %ident.at
-  %found = icmp eq i64 %ident, %me
-  br i1 %found, label %yes, label %next
-next:
-  %k.next = add i64 %k, 1
-  br label %find
-yes:
-  ret i32 1
-no:
-  ret i32 0
-}
 
 ; Takes slices until there are none. The caller of a launch takes them from the front (%mine = 1), workers from the
 ; back (%mine = 1 << 32): so a thread that computes on the same memory again mostly meets what its own cache holds.
@@ -134,9 +57,7 @@ run:
   %after = add i64 %begin, %slice
   %end = call i64 @llvm.smin.i64(i64 %after, i64 %total)
   call void %function(ptr %arguments, i64 %begin, i64 %end)
-  %heard = call i32 @hologram_heard()
-  %goes = icmp eq i32 %heard, 0
-  br i1 %goes, label %take, label %none
+  br label %take
 none:
   ret void
 }
@@ -150,18 +71,9 @@ entry:
   %stop.at = getelementptr %pool, ptr %pool, i32 0, i32 4, i32 1
   %looks.at = getelementptr %pool, ptr %pool, i32 0, i32 4, i32 2
   %looks = load i64, ptr %looks.at
-  %me = call i64 @PyThread_get_thread_ident()
-  %place = atomicrmw add ptr @count, i64 1 seq_cst
-  %fits = icmp slt i64 %place, 1024
-  br i1 %fits, label %known, label %start
-known:
-  %ident.at = getelementptr [1024 x i64], ptr @idents, i64 0, i64 %place
-  store i64 %me, ptr %ident.at
-  br label %start
-start:
   br label %idle
 idle:
-  %seen = phi i32 [ 0, %start ], [ %epoch, %join ], [ %epoch, %leave ]
+  %seen = phi i32 [ 0, %entry ], [ %epoch, %join ], [ %epoch, %leave ]
   br label %look
 look:
   %looked = phi i64 [ 0, %idle ], [ %looked.more, %spin ], [ 0, %woken ]
@@ -227,21 +139,9 @@ ask:
   %busy.at = getelementptr %pool, ptr %pool, i32 0, i32 4, i32 0
   %swap = cmpxchg ptr %busy.at, i32 0, i32 1 acquire monotonic
   %mine = extractvalue { i32, i1 } %swap, 1
-  br i1 %mine, label %together, label %some
+  br i1 %mine, label %together, label %alone
 alone:
   call void %function(ptr %arguments, i64 0, i64 %total)
-  ret void
-some:
-  %begin = phi i64 [ 0, %ask ], [ %end, %some ]
-  %after = add i64 %begin, %slice
-  %end = call i64 @llvm.smin.i64(i64 %after, i64 %total)
-  call void %function(ptr %arguments, i64 %begin, i64 %end)
-  %heard = call i32 @hologram_heard()
-  %goes = icmp eq i32 %heard, 0
-  %left = icmp slt i64 %end, %total
-  %again = and i1 %goes, %left
-  br i1 %again, label %some, label %leave
-leave:
   ret void
 together:
   %epoch.at = getelementptr %pool, ptr %pool, i32 0, i32 0, i32 0
@@ -252,8 +152,6 @@ together:
   %arguments.at = getelementptr %pool, ptr %pool, i32 0, i32 3, i32 1
   %total.at = getelementptr %pool, ptr %pool, i32 0, i32 3, i32 2
   %slice.at = getelementptr %pool, ptr %pool, i32 0, i32 3, i32 3
-  %me = call i64 @PyThread_get_thread_ident()
-  store i64 %me, ptr @owner
   store ptr %function, ptr %function.at
   store ptr %arguments, ptr %arguments.at
   store i64 %total, ptr %total.at
@@ -299,24 +197,12 @@ entry:
   %count = load i64, ptr %count.at
   br label %each
 each:
-  %k = phi i64 [ 0, %entry ], [ %k.next, %on ], [ %k.next, %listen ]
+  %k = phi i64 [ 0, %entry ], [ %k.next, %each ]
   %step = getelementptr %launch, ptr %launch, i32 0, i32 2, i64 %k
   call void @run(ptr %pool, ptr %step)
   %k.next = add i64 %k, 1
   %more = icmp slt i64 %k.next, %count
-  br i1 %more, label %on, label %end
-on:
-  ; Every eighth step listens; all leave where one has heard.
-  %rest = and i64 %k.next, 7
-  %eighth = icmp eq i64 %rest, 0
-  %stop = load atomic i32, ptr @stop monotonic, align 4
-  %stops = icmp ne i32 %stop, 0
-  %asks = or i1 %eighth, %stops
-  br i1 %asks, label %listen, label %each
-listen:
-  %heard = call i32 @hologram_heard()
-  %goes = icmp eq i32 %heard, 0
-  br i1 %goes, label %each, label %end
+  br i1 %more, label %each, label %end
 end:
   ret void
 }
@@ -338,7 +224,7 @@ entry:
   %always = icmp eq ptr %flag, null
   br label %turn
 turn:
-  %k = phi i64 [ 0, %entry ], [ %k.next, %moved ], [ %k.next, %listen ]
+  %k = phi i64 [ 0, %entry ], [ %k.next, %moved ]
   %more = icmp slt i64 %k, %times
   br i1 %more, label %ask, label %end
 ask:
@@ -368,16 +254,7 @@ step:
   br label %move
 moved:
   %k.next = add i64 %k, 1
-  %rest = and i64 %k.next, 63
-  %sixty.fourth = icmp eq i64 %rest, 0
-  %stop = load atomic i32, ptr @stop monotonic, align 4
-  %stops = icmp ne i32 %stop, 0
-  %asks = or i1 %sixty.fourth, %stops
-  br i1 %asks, label %listen, label %turn
-listen:
-  %heard = call i32 @hologram_heard()
-  %goes.on = icmp eq i32 %heard, 0
-  br i1 %goes.on, label %turn, label %end
+  br label %turn
 end:
   ret void
 }
@@ -394,4 +271,3 @@ entry:
 }
 
 declare i64 @llvm.smin.i64(i64, i64)
-declare i64 @PyThread_get_thread_ident()

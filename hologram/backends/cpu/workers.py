@@ -22,44 +22,10 @@ from hologram.compiled.machine_code.engine import Engine
 from hologram.compiled.machine_code.objects import kept_code
 from hologram.foundation.errors import BackendUnavailable
 
-HEARD = ("hologram_heard", "hologram_calm")  # what other compiled code calls, see workers.ll
 _SIZE_BYTES = 5 * 64
 _LOOKS_SLOT = (4 * 64 + 8) // 8
 _FUTEX = {"x86_64": 202, "aarch64": 98, "riscv64": 98, "ppc64le": 221, "s390x": 238}
 
-_UNIX_CLOCK = """
-declare i32 @clock_gettime(i32, ptr)
-define internal i64 @now() {
-  %time = alloca [2 x i64]
-  %1 = call i32 @clock_gettime(i32 CLOCK, ptr %time)
-  %seconds = load i64, ptr %time
-  %rest.at = getelementptr i64, ptr %time, i64 1
-  %rest = load i64, ptr %rest.at
-  %whole = mul i64 %seconds, 1000
-  %part = sdiv i64 %rest, 1000000
-  %milliseconds = add i64 %whole, %part
-  ret i64 %milliseconds
-}
-"""
-_WINDOWS_CLOCK = """
-declare i64 @GetTickCount64()
-define internal i64 @now() {
-  %1 = call i64 @GetTickCount64()
-  ret i64 %1
-}
-"""
-_SIGNALS = """
-declare i32 @PyGILState_Ensure()
-declare i32 @PyErr_CheckSignals()
-declare void @PyGILState_Release(i32)
-define internal i32 @signals() {
-  %held = call i32 @PyGILState_Ensure()
-  %raised = call i32 @PyErr_CheckSignals()
-  call void @PyGILState_Release(i32 %held)
-  ret i32 %raised
-}
-"""
-_CALLED = ("PyGILState_Ensure", "PyErr_CheckSignals", "PyGILState_Release", "PyThread_get_thread_ident")
 _LINUX = """
 declare i64 @syscall(i64, ...)
 define internal void @wait(ptr %word, i32 %old) {{
@@ -127,13 +93,12 @@ def prelude(system: str, machine: str) -> str:
     for name in ("llvm.x86.sse2.pause()", "llvm.aarch64.hint(i32)"):
         if name.partition("(")[0] in relax:
             relax += f"declare void @{name}\n"
-    relax += _SIGNALS
     if system == "linux" and machine in _FUTEX:
-        return relax + _UNIX_CLOCK.replace("CLOCK", "1") + _LINUX.format(futex=_FUTEX[machine])
+        return relax + _LINUX.format(futex=_FUTEX[machine])
     if system == "darwin":
-        return relax + _UNIX_CLOCK.replace("CLOCK", "6") + _DARWIN
+        return relax + _DARWIN
     if system == "win32":
-        return relax + _WINDOWS_CLOCK + _WINDOWS
+        return relax + _WINDOWS
     raise BackendUnavailable(f"cpu: no way is known to park threads on {system} {machine}")
 
 
@@ -148,17 +113,12 @@ class Pool:
         text = prelude(sys.platform, machine) + Path(__file__).with_name("workers.ll").read_text()
         if sys.platform == "win32":
             engine.provide(
-                ctypes.WinDLL("kernelbase"),
-                ("WaitOnAddress", "WakeByAddressAll", "SwitchToThread", "GetTickCount64"),
+                ctypes.WinDLL("kernelbase"), ("WaitOnAddress", "WakeByAddressAll", "SwitchToThread")
             )
-        engine.provide(ctypes.pythonapi, _CALLED)
-        functions = ("pool_worker", "pool_launch", "pool_repeat", "pool_stop", "pool_listen", *HEARD)
+        functions = ("pool_worker", "pool_launch", "pool_repeat", "pool_stop")
         code = kept_code(engine, "pool", text, lambda: (text, functions))
         self._code = code
-        self._worker, self.launch_address, self.repeat_address, self._stop, listen, *heard = code.addresses
-        self._listen = ctypes.CFUNCTYPE(None, ctypes.c_int64)(listen)
-        for name, address in zip(HEARD, heard, strict=True):
-            engine.know(name, address)
+        self._worker, self.launch_address, self.repeat_address, self._stop = code.addresses
         self._state = np.zeros(_SIZE_BYTES + 64, np.uint8)
         start = -self._state.ctypes.data % 64
         self._slots = self._state[start : start + _SIZE_BYTES].view(np.int64)
@@ -176,7 +136,6 @@ class Pool:
         self._slots[_LOOKS_SLOT] = 1000 if platform.machine().lower() in ("x86_64", "amd64") else 20_000
         self._workers = []
         self._lock = threading.Lock()
-        self._listen(threading.main_thread().ident)
 
     def start(self) -> None:
         """Starts the threads unless they run."""

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Instruction, LocalArray, Program, SharedArray
 from hologram.backends.cpu.llvm.instructions import bitcast, convert, spell
-from hologram.backends.cpu.llvm.listening import apart, asks, in_parts, numbers, rarely
 from hologram.backends.cpu.llvm.writer import (
     Writer,
     from_memory,
@@ -29,7 +27,6 @@ from hologram.foundation.frozen import frozen
 O = Opcode
 _AT_ONCE = 512  # bytes of an array that one store fills
 _TURNS = 64  # that are computed ahead
-_LISTENS = 4096  # turns of a loop without a known end, one of which at least asks for interrupts
 
 
 def zero_fill(w: Writer, memory: str, array: SharedArray | LocalArray, copies: int = 1) -> None:
@@ -73,11 +70,6 @@ class Frame:
     def masked(self) -> Mapping[int, tuple[int, int]]:
         """Loads that count only where a condition holds: that, and the position."""
         return masked(self.program)
-
-    @cached_property
-    def numbers(self) -> Mapping[int, int]:
-        """Constants that loops may count with."""
-        return numbers(self.program)
 
 
 Position = Callable[[Opcode, int], str]
@@ -286,28 +278,23 @@ class Lane(Body):
         before, head, inside, done = w.block, w.label("head"), w.label("body"), w.label("done")
         w.jump(head)
         w.place(head)
-        types = ["i1", *(register_type(t) for t in block.argument_types), "i32"]
+        types = ["i1", *(register_type(t) for t in block.argument_types)]
         phis = [w.name("c") for _ in types]
-        turn = phis[-1]
         slot = len(w.lines)
         w.lines += [""] * len(types)
         w.branch(phis[0], inside, done)
         w.place(inside)
         scope = self.inner()
-        scope.values |= dict(zip(block.arguments, phis[1:-1], strict=True))
+        scope.values |= dict(zip(block.arguments, phis[1:], strict=True))
         scope.instructions(block.instructions)
         following = [scope.values[v] for v in block.yields]
-        heard = w.interrupted(w.every(turn, rarely(block, self.frame.numbers, _LISTENS)))
-        following[0] = w(f"select i1 {heard}, i1 false, i1 {following[0]}")
-        following.append(w(f"add i32 {turn}, 1"))
         latch = w.block
         w.jump(head)
-        begun = (condition, *first, "0")
-        for k, (type_, phi, x, y) in enumerate(zip(types, phis, begun, following, strict=True)):
+        for k, (type_, phi, x, y) in enumerate(zip(types, phis, (condition, *first), following, strict=True)):
             w.lines[slot + k] = f"  {phi} = phi {type_} [ {x}, %{before} ], [ {y}, %{latch} ]"
         w.looped()
         w.place(done)
-        self.values |= dict(zip(i.results, phis[1:-1], strict=True))
+        self.values |= dict(zip(i.results, phis[1:], strict=True))
 
     def loop_(self, i: Instruction, start: str, stop: str, step: str, *first: str) -> None:
         block, parts = i.blocks[0], ahead(i)
@@ -323,17 +310,12 @@ class Lane(Body):
             return [scope.values[v] for v in block.yields]
 
         types = [register_type(t) for t in block.argument_types[1:]]
-        flags: dict[str, Any] = {
-            "counter": register_type(counter),
-            "less": "slt" if counter.is_signed else "ult",
-            "flags": " nsw" if counter == dtypes.index else "",
-        }
-        carried = list(zip(types, first, strict=True))
-        known, bounds = self.frame.numbers, (start, stop, step)
-        if counter.bits >= 32 and asks(block, known, bounds):
-            results = in_parts(self.w, bounds, carried, body, flags, apart(block, known))
-        else:
-            results = self.w.loop(*bounds, carried, body, **flags)
+        results = self.w.loop(
+            start, stop, step, list(zip(types, first, strict=True)), body,
+            counter=register_type(counter),
+            less="slt" if counter.is_signed else "ult",
+            flags=" nsw" if counter == dtypes.index else "",
+        )  # fmt: skip
         self.values |= dict(zip(i.results, results, strict=True))
 
     def _ahead(

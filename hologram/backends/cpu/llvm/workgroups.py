@@ -10,14 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from hologram.atlas.opcodes import POSITIONS, Opcode
 from hologram.atlas.program import Instruction, Program
 from hologram.atlas.ssa import deep, definitions, enters, makes
 from hologram.backends.cpu.llvm.arguments import open_frame
 from hologram.backends.cpu.llvm.lane import Frame, Lane, Locals, zero_fill
-from hologram.backends.cpu.llvm.listening import apart, in_parts, rarely
 from hologram.backends.cpu.llvm.loops import GROUP, decompose, positions
 from hologram.backends.cpu.llvm.writer import Writer, memory_type, register_type
 from hologram.compiler.scheduling.loops import WORKGROUP, Variant
@@ -28,7 +26,6 @@ from hologram.foundation.frozen import frozen
 O = Opcode
 _ANYWHERE = POSITIONS | {O.CONSTANT, O.SCALAR}
 _PLACING = frozenset({O.ADD, O.SUB, O.MUL})
-LISTENS = 1024  # turns of all threads of a loop without a known end, one of which asks for interrupts
 
 
 def anywhere(program: Program) -> dict[int, Instruction]:
@@ -215,12 +212,7 @@ class Workgroup:
         start, stop, step = (self.same(v) for v in i.operands[:3])
         d = block.argument_types[0]
         less = "slt" if d.is_signed else "ult"
-        flags: dict[str, Any] = {"counter": register_type(d), "less": less, "flags": ""}
-        if d.bits >= 32 and step.isdigit() and int(step) <= LISTENS:
-            turns = min(LISTENS, apart(block, self.frame.numbers))
-            in_parts(self.w, (start, stop, step), [], body, flags, turns)
-        else:
-            self.w.loop(start, stop, step, [], body, **flags)
+        self.w.loop(start, stop, step, [], body, counter=register_type(d), less=less, flags="")
 
     def _while(self, whole: Whole) -> None:
         i, w = whole.instruction, self.w
@@ -230,18 +222,12 @@ class Workgroup:
         on = ~block.yields[0]  # whether to go on, kept beside what is carried
         self.each_thread((), list(zip((on, *block.arguments), i.operands, strict=True)))
         head, inside, done = w.label("head"), w.label("body"), w.label("done")
-        before, turn, following = w.block, w.name("turn"), w.name("turn")
         w.jump(head)
         w.place(head)
-        slot = len(w.lines)
-        w.lines.append("")
         w.branch(self.load(on, "0"), inside, done)
         w.place(inside)
         self.run(whole.bodies[0], list(zip((on, *block.arguments), block.yields, strict=True)))
-        heard = w.interrupted(w.every(turn, rarely(block, self.frame.numbers, LISTENS)))
-        w.do(f"{following} = add i32 {turn}, 1")
-        w.lines[slot] = f"  {turn} = phi i32 [ 0, %{before} ], [ {following}, %{w.block} ]"
-        w.branch(heard, done, head)
+        w.jump(head)
         w.looped()
         w.place(done)
 
@@ -272,17 +258,10 @@ class Workgroup:
             return [w(f"or i8 {now[0]}, {w(f'zext i1 {on_still} to i8')}")]
 
         head, done = w.label("head"), w.label("done")
-        before, count, counted = w.block, w.name("turn"), w.name("turn")
         w.jump(head)
         w.place(head)
-        slot = len(w.lines)
-        w.lines.append("")
         (some,) = w.loop("0", self.threads, "1", [("i8", "0")], turn, lanes=True)
-        heard = w.interrupted(w.every(count, rarely(block, self.frame.numbers, LISTENS)))
-        w.do(f"{counted} = add i32 {count}, 1")
-        w.lines[slot] = f"  {count} = phi i32 [ 0, %{before} ], [ {counted}, %{w.block} ]"
-        goes = w(f"icmp ne i8 {some}, 0")
-        w.branch(w(f"select i1 {heard}, i1 false, i1 {goes}"), head, done)
+        w.branch(w(f"icmp ne i8 {some}, 0"), head, done)
         w.looped()
         w.place(done)
 

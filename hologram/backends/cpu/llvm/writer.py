@@ -113,21 +113,6 @@ class Writer:
         """The address of pointer[position]."""
         return self(f"getelementptr inbounds {type_}, ptr {pointer}, i64 {position}")
 
-    def every(self, turn: str, often: int) -> str:
-        """Whether it is one turn of so many, a power of two; `turn` is an i32 that counts."""
-        return self(f"icmp eq i32 {self(f'and i32 {turn}, {often - 1}')}, {often - 1}")
-
-    def interrupted(self, asks: str) -> str:
-        """Whether this thread is to leave a loop that may be long (workers.ll), where it asks."""
-        self.declarations.add("declare i32 @hologram_heard()")
-        before, ask, on = self.block, self.label("ask"), self.label("on")
-        self.branch(asks, ask, on)
-        self.place(ask)
-        heard = self(f"icmp ne i32 {self('call i32 @hologram_heard()')}, 0")
-        self.jump(on)
-        self.place(on)
-        return self(f"phi i1 [ false, %{before} ], [ {heard}, %{ask} ]")
-
     def looped(self) -> None:
         """Notes a loop that was written by hand inside of the innermost one."""
         self._loops += 1
