@@ -63,7 +63,7 @@ def tried(name: str, run: Callable[[], float], wanted: float) -> dict[str, Any]:
 
 
 def report() -> dict[str, Any]:
-    """What was tried, and what was found of PyTorch's private parts while it was."""
+    """Trains on the device, and tells the results and the state of each private part."""
     wanted = trained("cpu", compiles=False)
     trials = [
         tried("a training step", lambda: trained("hologram", compiles=False), wanted),

@@ -50,9 +50,9 @@ REACHES: dict[str, Reach] = {}  # those made so far
 
 
 def reach(name: str, part: str, otherwise: str, find: Callable[[], T], plain: T) -> T:
-    """What `find` gives, which is the private part or has done something with it; `plain` where it does not fit.
+    """Returns what `find` gives, or `plain` where PyTorch's part is not as expected; notes which in REACHES.
 
-    `find` raises one of MISMATCHES before it changes anything.
+    `find` looks the part up, or changes it. It raises one of MISMATCHES before it changes anything.
     """
     made = REACHES[name] = Reach(name, part, otherwise)
     if left_out(name):

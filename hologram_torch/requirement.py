@@ -33,7 +33,7 @@ def warn_beyond() -> None:
 
 
 def unfit(error: Exception) -> ImportError:
-    """What to raise where PyTorch lacks what devices in Python are made of, without which there is none."""
+    """The error for a PyTorch without the parts that a device written in Python needs."""
     return ImportError(
         f"hologram cannot be a device of PyTorch {__version__}, it is tested with {LEAST} to {TESTED}: {error}; "
         f"pip install 'torch=={TESTED}.*'",

@@ -44,8 +44,8 @@ MAX_KEPT = 1024  # compiled forms of one function, by what is no tensor among it
 class Fused:
     """A function of hologram's tensors, compiled; numbers and settings are part of what it is compiled for.
 
-    Where numbers are `told`, floats are that for the first few values only; then they are numbers of each call, and
-    another one compiles nothing.
+    Where numbers are `told`, code is compiled for the first few values of a float. After that a float is passed at
+    each call, and a new value compiles nothing.
     """
 
     def __init__(self, function: Callable[..., Any], told: bool = False) -> None:
@@ -94,7 +94,7 @@ class Fused:
         return hg.jit(whole)
 
     def _key(self, x: Any, tensors: list[Tensor], floats: list[float]) -> Any:
-        """What tells arguments apart beside their tensors, and floats that may be told, which are put into lists."""
+        """The key of a call without its tensors and told floats; puts these into the lists."""
         if isinstance(x, Tensor):
             tensors.append(x)
             return TENSOR

@@ -21,9 +21,9 @@ def move_to_device_of(x: torch.Tensor, y: Any, is_positions: bool = False) -> An
 
 
 def under_a_mask(args: Sequence[Any]) -> Sequence[Any]:
-    """The arguments of an assignment, of which a single value of the host for what one mask names becomes a number's.
+    """The arguments of an assignment; one value on the host, written under one mask, gets the tensor's dtype.
 
-    PyTorch converts it to the tensor's dtype then, on any device (`canDispatchToMaskedFill`), and to no other value's.
+    PyTorch converts such a value on any device (`canDispatchToMaskedFill`), and no other.
     """
     x, positions, value, *rest = args
     named = [p for p in positions if p is not None]
