@@ -133,6 +133,11 @@ class Limits:
         values = [(f.name, getattr(self, f.name)) for f in fields(self)]
         return str([(n, sorted(map(str, v)) if isinstance(v, frozenset) else v) for n, v in values])
 
+    @cached_property
+    def dtype_names(self) -> frozenset[str]:
+        """The names of its dtypes, whose hashes cost less than those of dtypes."""
+        return frozenset(d.name for d in self.dtypes)
+
     @property
     def promised(self) -> Iterator[tuple[str, tuple[str, ...]]]:
         """What these limits promise: a capability, and the hand-written kernels that plans then take for granted."""

@@ -46,7 +46,6 @@ class Allocation(Dispatch):
     def __init__(self, device: Device) -> None:
         self.device = device
         self.limits: Limits = device.limits
-        self._names = frozenset(d.name for d in device.limits.dtypes)  # whose hashes cost less than dtypes'
         self.pool = Pool(device)
         self.boundary = BoundaryPool(self.pool)
         self.closed = False
@@ -90,7 +89,7 @@ class Allocation(Dispatch):
     def supported(self, dtype: Any, who: str = "") -> DType:
         """A dtype by any of its names; raises UnsupportedDType for one that the device lacks."""
         element = dtype if type(dtype) is DType else dtypes.dtype(dtype)
-        if element.name not in self._names:
+        if element.name not in self.limits.dtype_names:
             info = self.device.info
             raise UnsupportedDType(f"{who}{': ' if who else ''}{info.backend} ({info.name}) has no {element}")
         return element
