@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import mmap
 import subprocess
 import sys
 import threading
 import time
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -143,8 +145,22 @@ def test_threads_that_want_the_same_code_share_one() -> None:
         second = threads.submit(engine.once, "roots", make)
         assert first.result() is second.result()
     assert len(made) == 1
-    engine.once("roots", make)
-    assert len(made) == 2  # it is not kept
+
+
+def test_code_stays_where_it_is_as_long_as_somebody_has_it(folder: Path) -> None:
+    """Launches are compared by the addresses in them: the same kernel, compiled anew, is not another one."""
+    engine = shared_engine()
+
+    def code() -> Code:
+        return objects.kept_code(engine, "roots", "roots", lambda: (OUTSIDE, ("roots",)))
+
+    held = code()
+    assert code() is held
+    gone = weakref.ref(held)
+    del held
+    gc.collect()
+    assert gone() is None
+    assert roots(code()) == [1.0, 2.0, 3.0, 4.0]
 
 
 def test_who_waited_for_code_ends_nobody_elses_making() -> None:

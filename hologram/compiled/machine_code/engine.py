@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
+from weakref import WeakValueDictionary
 
 from hologram.foundation.config import config
 from hologram.foundation.errors import CompileError
@@ -44,6 +45,7 @@ class Engine:
         self._llvm = llvm
         self._lock = threading.Lock()
         self._making: dict[str, _Making] = {}
+        self._loaded: WeakValueDictionary[str, Code] = WeakValueDictionary()
         if llvm.llvm_version_info[0] < 20:  # later ones do it themselves, and warn
             llvm.initialize()
         llvm.initialize_native_target()
@@ -143,13 +145,20 @@ class Engine:
         return Code(addresses, engine)
 
     def once(self, key: str, make: Callable[[], Code]) -> Code:
-        """What `make` gives; threads that ask for one key at once wait for the first one's."""
+        """What `make` gives; threads that ask for one key at once wait for the first one's.
+
+        As long as somebody keeps it, it is what others get: equal code at one address, which is how it is compared.
+        """
         with self._lock:
+            loaded = self._loaded.get(key)
+            if loaded is not None:
+                return loaded
             making = self._making.setdefault(key, _Making())
         try:
             with making.lock:
-                making.code = making.code or make()
-                return making.code
+                made = making.code = making.code or make()
+            with self._lock:
+                return self._loaded.setdefault(key, made)
         finally:
             with self._lock:
                 if self._making.get(key) is making:  # not what others began meanwhile
