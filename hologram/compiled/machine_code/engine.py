@@ -147,12 +147,9 @@ class Engine:
     def once(self, key: str, make: Callable[[], Code]) -> Code:
         """What `make` gives; threads that ask for one key at once wait for the first one's.
 
-        As long as somebody keeps it, it is what others get: equal code at one address, which is how it is compared.
+        While somebody has what was made for a key before, that is given: launches are compared by addresses of code.
         """
         with self._lock:
-            loaded = self._loaded.get(key)
-            if loaded is not None:
-                return loaded
             making = self._making.setdefault(key, _Making())
         try:
             with making.lock:
