@@ -202,3 +202,19 @@ def test_new_shapes_are_right_and_not_planned(
         wanted = numpys(x.astype(np.float64), w.astype(np.float64))
         np.testing.assert_allclose(found, wanted, rtol=2e-5, atol=2e-5)
     assert len(planned) < 8
+
+
+def test_a_class_stays_known_when_its_kernels_are_let_go(executor: hg.Executor) -> None:
+    """Devices keep some hundred kernels at hand; what launches of a long program run is more."""
+    planned: list[int] = []
+    with hg.Executor(backend=executor.backend) as own:
+        plan = own._planned
+        own._planned = lambda *given: planned.append(rows) or plan(*given)  # type: ignore[method-assign]
+        for rows in range(33, 63):
+            x = own.tensor(np.full((rows, 24), 0.5, np.float32))
+            own.device._kernels.clear()  # type: ignore[attr-defined]
+            np.testing.assert_allclose(
+                (hg.exp(x) + x).to_numpy(), np.full((rows, 24), np.exp(0.5) + 0.5), 1e-6
+            )
+    late = [rows for rows in planned if rows >= 48]
+    assert len(late) < 8, f"planned anew for rows of {late}"
