@@ -1,4 +1,4 @@
-"""Inverse trigonometric and hyperbolic functions, and functions of two numbers. Names are those of the array API."""
+"""Functions of signs, of angles and of two numbers. Names are those of the array API."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _negative(x: Value) -> Value:
     return (x.bitcast(wide) >> (wide.bits - 1)) != 0
 
 
-def _with_sign(x: Value, y: Value) -> Value:
+def with_sign(x: Value, y: Value) -> Value:
     """The magnitude of x with the sign of y."""
     magnitude = atlas.absolute(x)
     return select(_negative(y), -magnitude, magnitude)
@@ -43,7 +43,7 @@ def _turned_sign(cotangent, x, y):
 @numpy_elementwise(types=types.floating, aten=("copysign.Tensor",), gradient={"x": _turned_sign})
 def copysign(x, y):
     """The magnitude of x with the sign of y."""
-    return _with_sign(x, y)
+    return with_sign(x, y)
 
 
 @numpy_elementwise(types=types.predicate, aten=("signbit",))
@@ -52,7 +52,7 @@ def signbit(x):
     return _negative(x)
 
 
-def _angle(y: Value, x: Value) -> Value:
+def angle_of(y: Value, x: Value) -> Value:
     """atan2: the quotient of the smaller by the larger magnitude, then the octant."""
     across, up = atlas.absolute(x), atlas.absolute(y)
     low, high = atlas.minimum(across, up), atlas.maximum(across, up)
@@ -60,7 +60,7 @@ def _angle(y: Value, x: Value) -> Value:
     angle = atlas.atan(select(high == 0.0, high, quotient))
     angle = select(up > across, math.pi / 2 - angle, angle)
     angle = select(_negative(x), math.pi - angle, angle)
-    return _with_sign(select((x != x) | (y != y), x + y, angle), y)
+    return with_sign(select((x != x) | (y != y), x + y, angle), y)
 
 
 def _turned(across: Value, y: Value, x: Value) -> Value:
@@ -75,194 +75,7 @@ def _turned(across: Value, y: Value, x: Value) -> Value:
               "x": lambda cotangent, y, x: _turned(-cotangent * y, y, x)})  # fmt: skip
 def atan2(y, x):
     """The angle in radians from the x axis to the point (x, y), in [-pi, pi]."""
-    return _angle(y, x)
-
-
-# Inverses of complex numbers are Kahan's, Branch Cuts for Complex Elementary Functions (1987): by square roots and
-# angles of parts, so that nothing cancels, and branch cuts are told apart by the signs of zeros.
-
-
-def _roots(z: Value) -> tuple[Value, Value]:
-    """The square roots of 1 - z and of 1 + z."""
-    x, y = complex_parts.real(z), complex_parts.imag(z)
-    return atlas.sqrt(complex_parts.pair(1.0 - x, -y)), atlas.sqrt(complex_parts.pair(1.0 + x, y))
-
-
-def _across(z: Value, w: Value) -> Value:
-    """The real part of a product with the first number's conjugate."""
-    return complex_parts.real(z) * complex_parts.real(w) + complex_parts.imag(z) * complex_parts.imag(w)
-
-
-def _inverse(z: Value, angle: Value, length: Value, direction: Value, upright: Value) -> tuple[Value, Value]:
-    """The angle and the length of an inverse, as C's Annex G completes them.
-
-    Numbers with an infinite part have the angle of their `direction` and no end, those on the imaginary axis the angle
-    `upright`, even where the other part is NaN. Signs of lengths are the caller's.
-    """
-    x, y = complex_parts.real(z), complex_parts.imag(z)
-    endless = (atlas.absolute(x) == math.inf) | (atlas.absolute(y) == math.inf)
-    return select(x == 0.0, upright, select(endless, direction, angle)), select(endless, math.inf, length)
-
-
-def _asinh(z: Value, w: Value) -> Value:
-    """The number whose hyperbolic sine is `_across(z, w)`, which may overflow."""
-    half = _across(z, w * 0.5)
-    far = _with_sign(atlas.log(atlas.absolute(half)) + 2.0 * math.log(2.0), half)
-    return select(atlas.absolute(half) > 1e8, far, asinh(half * 2.0))
-
-
-def _turned_up(z: Value) -> Value:
-    """iz, by its parts."""
-    return complex_parts.pair(-complex_parts.imag(z), complex_parts.real(z))
-
-
-def _turned_down(z: Value) -> Value:
-    """-iz, by its parts."""
-    return complex_parts.pair(complex_parts.imag(z), -complex_parts.real(z))
-
-
-def _beside_one(x: Value) -> Value:
-    """sqrt((1 - x)(1 + x)); of complex numbers root by root, whose branch cuts are those of the inverse."""
-    if x.dtype.is_complex:
-        low, high = _roots(x)
-        return low * high
-    # At the ends a factor is 0 and the other's slope infinite: derivatives are read from the square there.
-    return atlas.sqrt(select(atlas.absolute(x) == 1.0, 1.0 - x * x, (1.0 - x) * (1.0 + x)))
-
-
-def _acosh_slope(x: Value) -> Value:
-    """1 / (sqrt(x - 1) sqrt(x + 1)); at 1 as a product, whose derivatives are infinite and of one sign."""
-    slope = 1.0 / (atlas.sqrt(x - 1.0) * atlas.sqrt(x + 1.0))
-    if x.dtype.is_complex:
-        return slope
-    return select(x == 1.0, atlas.rsqrt(x - 1.0) * atlas.rsqrt(x + 1.0), slope)
-
-
-def _atanh_slope(x: Value) -> Value:
-    """1 / (1 - x^2); of real numbers as a sum, whose derivatives are infinite at the ends, not infinity times 0."""
-    if x.dtype.is_complex:
-        return 1.0 / ((1.0 - x) * (1.0 + x))
-    return 0.5 / (1.0 - x) + 0.5 / (1.0 + x)
-
-
-@numpy_elementwise(
-    types=types.floating, dtypes=INEXACT, samples=unary(-1, 1), ulp=5, looser=(QUOTIENT, POLYNOMIAL), aten=("asin",),
-    gradient={"x": holomorphic(lambda cotangent, x: cotangent / _beside_one(x))})  # fmt: skip
-def asin(x):
-    """The angle in [-pi / 2, pi / 2] whose sine is x; NaN outside [-1, 1]. Of complex numbers the whole plane."""
-    if x.dtype.is_complex:
-        across, up = complex_parts.real(x), complex_parts.imag(x)
-        low, high = _roots(x)
-        inside = _angle(across, _across(complex_parts.conjugate(low), high))
-        length = _asinh(_turned_up(low), high)
-        angle, length = _inverse(x, inside, length, _angle(across, atlas.absolute(up)), across)
-        return complex_parts.pair(angle, _with_sign(length, up))
-    return _angle(x, atlas.sqrt((1.0 - x) * (1.0 + x)))
-
-
-@numpy_elementwise(
-    types=types.floating, dtypes=INEXACT, samples=unary(-1, 1), ulp=5, looser=(QUOTIENT, POLYNOMIAL), aten=("acos",),
-    gradient={"x": holomorphic(lambda cotangent, x: -cotangent / _beside_one(x))})  # fmt: skip
-def acos(x):
-    """The angle in [0, pi] whose cosine is x; NaN outside [-1, 1]. Of complex numbers the whole plane."""
-    if x.dtype.is_complex:
-        across, up = complex_parts.real(x), complex_parts.imag(x)
-        low, high = _roots(x)
-        inside = _angle(complex_parts.real(low), complex_parts.real(high)) * 2.0
-        right = across.builder.constant(math.pi / 2, across.dtype)
-        length = _asinh(_turned_up(high), low)
-        angle, length = _inverse(x, inside, length, _angle(atlas.absolute(up), across), right)
-        return complex_parts.pair(angle, _with_sign(length, -up))
-    return _angle(atlas.sqrt((1.0 - x) * (1.0 + x)), x)
-
-
-def _beside_i(x: Value) -> Value:
-    """sqrt(1 + x^2)."""
-    return _beside_one(_turned_up(x)) if x.dtype.is_complex else atlas.sqrt(1.0 + x * x)
-
-
-def _cosh_of(x: Value) -> Value:
-    return atlas.cos(_turned_up(x)) if x.dtype.is_complex else _cosh(x)
-
-
-def _cosh(x: Value) -> Value:
-    half = atlas.exp(atlas.absolute(x) * 0.5)
-    return half * 0.5 * half + 0.5 / half / half
-
-
-@numpy_elementwise(
-    types=types.floating, dtypes=INEXACT, samples=unary(-100, 100), ulp=6, looser=(QUOTIENT, POLYNOMIAL),
-    aten=("sinh",), gradient={"x": holomorphic(lambda cotangent, x: cotangent * _cosh_of(x))})  # fmt: skip
-def sinh(x):
-    """The hyperbolic sine, (exp(x) - exp(-x)) / 2."""
-    if x.dtype.is_complex:
-        return _turned_down(atlas.sin(_turned_up(x)))
-    return _with_sign(_sinh(atlas.absolute(x)), x)
-
-
-def _sinh(magnitude: Value) -> Value:
-    less = atlas.expm1(magnitude)
-    half = atlas.exp(magnitude * 0.5)  # its square overflows only where the result does
-    return select(magnitude < 20.0, (less + less / (less + 1.0)) * 0.5, half * 0.5 * half)
-
-
-def _cosh_slope(x: Value) -> Value:
-    """sinh without the sign of -0.0, at which magnitudes are differentiated from the right."""
-    if x.dtype.is_complex:
-        return sinh(x)
-    magnitude = _sinh(atlas.absolute(x))
-    return select(x < 0.0, -magnitude, magnitude)
-
-
-@numpy_elementwise(
-    types=types.floating, dtypes=INEXACT, samples=unary(-100, 100), ulp=6, looser=(QUOTIENT, POLYNOMIAL),
-    aten=("cosh",), gradient={"x": holomorphic(lambda cotangent, x: cotangent * _cosh_slope(x))})  # fmt: skip
-def cosh(x):
-    """The hyperbolic cosine, (exp(x) + exp(-x)) / 2."""
-    return _cosh_of(x)
-
-
-@numpy_elementwise(
-    types=types.floating, dtypes=INEXACT, samples=unary(-50, 50), ulp=5, looser=(QUOTIENT, POLYNOMIAL),
-    aten=("asinh",), gradient={"x": holomorphic(lambda cotangent, x: cotangent / _beside_i(x))})  # fmt: skip
-def asinh(x):
-    """The number whose hyperbolic sine is x."""
-    if x.dtype.is_complex:
-        return _turned_down(asin(_turned_up(x)))
-    y = atlas.absolute(x)
-    near = atlas.log1p(y + y * y / (1.0 + atlas.sqrt(y * y + 1.0)))
-    return _with_sign(select(y < 1e8, near, atlas.log(y) + math.log(2.0)), x)
-
-
-@numpy_elementwise(
-    types=types.floating, dtypes=INEXACT, samples=unary(1, 50), ulp=5, looser=(QUOTIENT, POLYNOMIAL), aten=("acosh",),
-    gradient={"x": holomorphic(lambda cotangent, x: cotangent * _acosh_slope(x))})  # fmt: skip
-def acosh(x):
-    """The number at least 0 whose hyperbolic cosine is x; NaN below 1. Of complex numbers the whole plane."""
-    if x.dtype.is_complex:
-        low, high = (
-            atlas.sqrt(complex_parts.pair(complex_parts.real(x) + one, complex_parts.imag(x)))
-            for one in (-1.0, 1.0)
-        )
-        across, up = complex_parts.real(x), complex_parts.imag(x)
-        inside = _angle(complex_parts.imag(low), complex_parts.real(high)) * 2.0
-        right = _with_sign(across.builder.constant(math.pi / 2, across.dtype), up)
-        angle, length = _inverse(x, inside, _asinh(low, high), _angle(up, across), right)
-        return complex_parts.pair(length, angle)
-    above = x - 1.0
-    near = atlas.log1p(above + atlas.sqrt(above) * atlas.sqrt(above + 2.0))
-    return select(x > 1e8, atlas.log(x) + math.log(2.0), near)
-
-
-@numpy_elementwise(
-    types=types.floating, dtypes=INEXACT, samples=unary(-1, 1), ulp=5, looser=(QUOTIENT, POLYNOMIAL), aten=("atanh",),
-    gradient={"x": holomorphic(lambda cotangent, x: cotangent * _atanh_slope(x))})  # fmt: skip
-def atanh(x):
-    """The number whose hyperbolic tangent is x; infinite at 1 and -1, NaN beyond, but of complex numbers."""
-    if x.dtype.is_complex:
-        return _turned_down(atlas.atan(_turned_up(x)))
-    y = atlas.absolute(x)
-    return _with_sign(atlas.log1p(y / (1.0 - y) * 2.0) * 0.5, x)
+    return angle_of(y, x)
 
 
 def direction(z: Value) -> tuple[Value, Value]:
@@ -272,7 +85,7 @@ def direction(z: Value) -> tuple[Value, Value]:
     largest = select(largest == 0.0, 1.0, largest)  # so that no square overflows
     across, up = (
         select(
-            atlas.absolute(v) == math.inf, _with_sign(largest.builder.constant(1.0, v.dtype), v), v / largest
+            atlas.absolute(v) == math.inf, with_sign(largest.builder.constant(1.0, v.dtype), v), v / largest
         )
         for v in (x, y)
     )
@@ -327,7 +140,7 @@ def cbrt(x):
     inner = select(plain, size, 1.0)
     root = atlas.power(inner, 1.0 / 3.0)
     root = root - (root - inner / (root * root)) / 3.0  # one of Newton's steps
-    return _with_sign(select(plain, root, size), x)
+    return with_sign(select(plain, root, size), x)
 
 
 def _weight(cotangent, x, y):

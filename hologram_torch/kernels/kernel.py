@@ -24,10 +24,9 @@ from hologram_torch.kernels import refusals, strides
 from hologram_torch.kernels.errors import refusal
 from hologram_torch.kernels.numbers import converted, is_within
 from hologram_torch.kernels.operators import is_output, name_of
-from hologram_torch.kernels.overlap import refuse_overlap
 from hologram_torch.kernels.placement import move_to_device_of, on_device, under_a_mask
 from hologram_torch.kernels.promotion import Promotion, promoted
-from hologram_torch.kernels.results import own, placed, traced_result, write
+from hologram_torch.kernels.results import own, placed, traced_result
 from hologram_torch.kernels.taken import Taken
 from hologram_torch.tensors.dtypes import DTYPES, INTEGERS, NARROW, dtype_of, torch_dtype
 from hologram_torch.tensors.formats import is_channels_last
@@ -344,33 +343,6 @@ class Kernel:
 
     def refusal(self, error: Exception) -> Exception:
         return refusal(self.name, error)
-
-
-class InPlace(Kernel):
-    """An operator that writes its result over its first argument."""
-
-    def _taken(
-        self, args: Sequence[Any], kwargs: dict[str, Any], taken: Taken
-    ) -> tuple[Sequence[Any], list[Any], dict[str, Any], Taken]:
-        if not is_ours(args[0]):  # but an operand is, or PyTorch would not have called
-            taken.refuse(args[0])
-        return super()._taken(args, kwargs, taken)
-
-    def deliver(self, results: Any, expected: Expected, taken: Taken, outputs: Sequence[torch.Tensor]) -> Any:
-        result = results[0] if isinstance(results, (tuple, list)) else results
-        self._refuse_fractions((result,), expected.results)
-        refuse_overlap(self.name.partition(".")[0], taken.sources[:1], taken.sources[1:])
-        target = taken.tensors[0]
-        if result.shape != target.shape:
-            raise RuntimeError(
-                f"hologram, {self.name}: output with shape {list(target.shape)} doesn't match the broadcast shape "
-                f"{list(result.shape)}"
-            )
-        write(result, target)
-        return taken.sources[0]
-
-    def _targets(self, args: Sequence[Any], kwargs: dict[str, Any]) -> list[torch.Tensor]:
-        return [args[0]]
 
 
 def _takes_part(x: Any) -> bool:

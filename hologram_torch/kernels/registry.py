@@ -12,7 +12,8 @@ from torch._ops import OpOverload
 from hologram.opset.forms.operation import Operation
 from hologram.runtime.dispatch import deferred
 from hologram_torch.kernels import strides
-from hologram_torch.kernels.kernel import InPlace, Kernel, Promotes
+from hologram_torch.kernels.in_place import InPlace
+from hologram_torch.kernels.kernel import Kernel, Promotes
 from hologram_torch.kernels.operators import known, name_of, operator, variants
 from hologram_torch.kernels.outputs import Out
 from hologram_torch.kernels.plain import Plain

@@ -16,6 +16,7 @@ from hologram.atlas.builder import Value
 from hologram.atlas.functions import select
 from hologram.atlas.opcodes import Opcode
 from hologram.opset import functions
+from hologram.opset.hyperbolic import cosh, sinh
 
 Complex = tuple[Value, Value]
 MOST_TURNS = 64  # of whole exponents that become products
@@ -193,20 +194,20 @@ def _grown(factor: Value, hyperbolic: Any, y: Value) -> Value:
     """A factor times cosh(y) or sinh(y), which may overflow where that does not."""
     half = atlas.exp(atlas.absolute(y) * 0.5)
     large = factor * 0.5 * half * half
-    large = large if hyperbolic is functions.cosh else select(y < 0.0, -large, large)
+    large = large if hyperbolic is cosh else select(y < 0.0, -large, large)
     return select(atlas.absolute(y) > 40.0, large, factor * hyperbolic(y))
 
 
 def _sine(z: Complex) -> Complex:
     x, y = z
-    across, up = _grown(atlas.sin(x), functions.cosh, y), _grown(atlas.cos(x), functions.sinh, y)
+    across, up = _grown(atlas.sin(x), cosh, y), _grown(atlas.cos(x), sinh, y)
     up = select((atlas.absolute(y) == math.inf) & _lost(x), y, up)
     return select(x == 0.0, x, across), select((y == 0.0) & _lost(x), y, up)
 
 
 def _cosine(z: Complex) -> Complex:
     x, y = z
-    across, up = _grown(atlas.cos(x), functions.cosh, y), _grown(-atlas.sin(x), functions.sinh, y)
+    across, up = _grown(atlas.cos(x), cosh, y), _grown(-atlas.sin(x), sinh, y)
     across = select((atlas.absolute(y) == math.inf) & _lost(x), math.inf, across)
     zero, one = (x.builder.constant(number, x.dtype) for number in (0.0, 1.0))
     flat = functions.copysign(zero, -x) * functions.copysign(one, y)
@@ -218,7 +219,7 @@ def _hyperbolic_tangent(z: Complex) -> Complex:
     x, y = z
     far = atlas.absolute(x) > (x.dtype.mantissa + 2) * math.log(2.0)
     inside = select(far, 0.0, x)
-    t, s = atlas.tan(y), functions.sinh(inside)
+    t, s = atlas.tan(y), sinh(inside)
     beta = t * t + 1.0
     rho = atlas.sqrt(s * s + 1.0)
     total = beta * s * s + 1.0
