@@ -16,6 +16,7 @@ import pytest
 import hologram as hg
 from hologram.backends import registry
 from tests.backends import emulated
+from tests.harness import profile
 from tests.needs import Lacking
 
 # Everything else runs in CI: the machine installs what it needs (requirements/).
@@ -42,6 +43,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="run all of what the mark `sampled` thins out",
     )
     parser.addoption(
+        "--profile",
+        metavar="FILE",
+        help="note what each test takes; `python -m tests.harness.profile FILE` adds it up",
+    )
+    parser.addoption(
         "--update-golden",
         action="store_true",
         help="write the golden files anew instead of comparing (say in the commit why they changed)",
@@ -57,6 +63,8 @@ def pytest_configure(config: pytest.Config) -> None:
         folder = tempfile.TemporaryDirectory(prefix="hologram-tests-")
         os.environ["HOLOGRAM_CACHE_DIR"] = folder.name
         config.add_cleanup(folder.cleanup)
+    if config.getoption("--profile"):
+        profile.install(config, config.getoption("--profile"))
 
 
 @functools.lru_cache(maxsize=1)

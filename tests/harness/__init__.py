@@ -1,0 +1,1 @@
+"""How the suite runs: its profile, its order and its choice of tests."""
