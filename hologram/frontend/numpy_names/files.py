@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
+import zipfile
+import zlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +30,7 @@ KINDS = {
     "U64": "u64", "U32": "u32", "U16": "u16", "U8": "u8", "BOOL": "bool", "F8_E4M3": "f8e4m3fn", "F8_E5M2": "f8e5m2",
     "C64": "c64",
 }  # fmt: skip
+MAGIC = (b"\x93NUMPY", b"PK\x03\x04", b"PK\x05\x06")  # of an array, of a zip file of some, of an empty one
 MOST = 100 << 20  # bytes of a header, as the format has it
 
 
@@ -58,18 +62,17 @@ def load(file: Any, *, device: Any = None) -> Any:
     """The tensor of a file .npy, or a dict of those of a file .npz or .safetensors, on the default device or another.
 
     Of a file .holo the program in it, which is called like the function that `hg.save_program` was given. Raises
-    FormatError for a file of safetensors, or a program, that is cut off or lies. Nothing is unpickled.
+    FormatError for a file that is of no such format, is cut off or lies. Nothing is unpickled.
     """
     executor = executor_of(device)
     if _ending(file) == ".holo":
         return programs.SavedProgram(file, executor)
     if _ending(file) == ".safetensors":
         return {name: executor.tensor(x) for name, x in _read_safetensors(file).items()}
-    loaded = np.load(file, allow_pickle=False)
+    loaded = _read_numpys(file)
     if isinstance(loaded, np.ndarray):
         return executor.tensor(loaded)
-    with loaded:
-        return {name: executor.tensor(loaded[name]) for name in loaded.files}
+    return {name: executor.tensor(x) for name, x in loaded.items()}
 
 
 def _ending(file: Any) -> str:
@@ -78,6 +81,30 @@ def _ending(file: Any) -> str:
 
 def _host(x: Any) -> np.ndarray:
     return x.to_numpy() if isinstance(x, Tensor) else asarray(x).to_numpy()
+
+
+def _read_numpys(file: Any) -> np.ndarray | dict[str, np.ndarray]:
+    with contextlib.nullcontext(file) if hasattr(file, "read") else open(file, "rb") as source:
+        begin = source.read(max(map(len, MAGIC)))
+        source.seek(-len(begin), os.SEEK_CUR)
+        if not begin.startswith(MAGIC):
+            raise FormatError(
+                file,
+                "magic",
+                0,
+                f"a file .npy or .npz begins with {MAGIC[0]} or {MAGIC[1]}, this one with {begin}",
+            )
+        try:
+            loaded = np.load(source, allow_pickle=False)
+            if isinstance(loaded, np.ndarray):
+                return loaded
+            found = {name: loaded[name] for name in loaded.files}
+        except (EOFError, ValueError, zipfile.BadZipFile, zlib.error) as error:
+            raise FormatError(file, "what follows the magic", len(begin), str(error)) from error
+    strange = [name for name, x in found.items() if not isinstance(x, np.ndarray)]
+    if strange:
+        raise FormatError(file, strange[0], 0, "a file .npz has files .npy alone")
+    return found
 
 
 def _write_safetensors(file: Any, arrays: Mapping[str, np.ndarray]) -> None:

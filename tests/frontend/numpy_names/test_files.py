@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import pickle
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -108,5 +110,40 @@ def test_refused(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match=r"a dict of tensors is needed for \.safetensors"):
         hg.save(tmp_path / "x.safetensors", X)
     np.save(tmp_path / "object.npy", np.array([{}], object), allow_pickle=True)
-    with pytest.raises(ValueError, match="allow_pickle"):
+    with pytest.raises(hg.FormatError, match=r"object\.npy: what follows .* Object arrays cannot be loaded"):
         hg.load(tmp_path / "object.npy")
+
+
+@pytest.mark.parametrize("garbage", [b"", b"no", b"no array at all", pickle.dumps([1.0])], ids=str)
+def test_garbage_is_refused(tmp_path: Path, garbage: bytes) -> None:
+    (tmp_path / "garbage.npy").write_bytes(garbage)
+    for file in (tmp_path / "garbage.npy", str(tmp_path / "garbage.npy"), io.BytesIO(garbage)):
+        with pytest.raises(hg.FormatError, match=r"magic at byte 0: a file \.npy or \.npz begins with"):
+            hg.load(file)
+
+
+@pytest.mark.parametrize("ending", ["npy", "npz"])
+def test_what_is_cut_off_is_refused(tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"x.{ending}"
+    hg.save(path, X if ending == "npy" else {"x": X})
+    whole = path.read_bytes()
+    for length in range(6, len(whole), 17):
+        path.write_bytes(whole[:length])
+        with pytest.raises(hg.FormatError, match=f"x.{ending}: what follows the magic"):
+            hg.load(path)
+
+
+def test_an_open_file_is_read_from_where_it_is(executor: hg.Executor) -> None:
+    memory = io.BytesIO()
+    for x in (X, X + 1):
+        hg.save(memory, executor.tensor(x))
+    memory.seek(0)
+    for x in (X, X + 1):
+        np.testing.assert_array_equal(hg.load(memory, device=executor).to_numpy(), x)
+
+
+def test_zip_files_hold_arrays_alone(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "x.npz", "w") as file:
+        file.writestr("readme", "no array")
+    with pytest.raises(hg.FormatError, match=r"readme at byte 0: a file \.npz has files \.npy alone"):
+        hg.load(tmp_path / "x.npz")
