@@ -67,7 +67,7 @@ class Part:
 
     def multiply(self, values: Any) -> Any:
         """Multiplied by values."""
-        return self._folded(values, arithmetic.multiply, _reducing("prod"))
+        return self._reduced(values, arithmetic.multiply, "prod")
 
     mul = multiply
 
@@ -81,11 +81,18 @@ class Part:
 
     def min(self, values: Any) -> Any:
         """With the smaller of it and values."""
-        return self._folded(values, arithmetic.minimum, _reducing("min"))
+        return self._reduced(values, arithmetic.minimum, "min")
 
     def max(self, values: Any) -> Any:
         """With the larger of it and values."""
-        return self._folded(values, arithmetic.maximum, _reducing("max"))
+        return self._reduced(values, arithmetic.maximum, "max")
+
+    def _reduced(self, values: Any, fold: Callable[..., Any], name: str) -> Any:
+        if self._tensor.dtype.is_complex:  # which scatter_reduce does not take
+            return self._in_turns(fold, values)
+        return self._folded(
+            values, fold, lambda x, at, v: scattering.scatter_reduce(x, at, v, dim=0, reduce=name)
+        )
 
     def _folded(self, values: Any, fold: Callable[..., Any], scatter: Callable[..., Any]) -> Any:
         x = self._tensor
@@ -179,7 +186,3 @@ def _turns_of(places: Any) -> Any:
     ordered = indexing.index_select(places, order)
     turns = creation.arange(places.executor, places.size) - searching.searchsorted(ordered, ordered)
     return indexing.scatter(turns, order, turns, dim=0)
-
-
-def _reducing(fold: str) -> Callable[..., Any]:
-    return lambda x, at, v: scattering.scatter_reduce(x, at, v, dim=0, reduce=fold)

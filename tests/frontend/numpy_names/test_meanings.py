@@ -204,6 +204,17 @@ def test_values_of_their_own_and_slopes(executor: hg.Executor) -> None:
     assert small.at[[0, 0]].subtract(2).tolist() == [1, 6]
 
 
+@pytest.mark.parametrize("name", ["add", "subtract", "multiply", "divide", "power"])
+def test_every_complex_value_counts(executor: hg.Executor, name: str) -> None:
+    a, v = np.array([1 + 2j, 3 - 1j, 2j], np.complex64), np.array([2j, 3, 1 + 1j], np.complex64)
+    x, values, places = executor.tensor(a), executor.tensor(v), executor.tensor(np.array([0, 0, 2]))
+    wanted = a.copy()
+    getattr(np, name).at(wanted, [0, 0, 2], v)
+    _equal(getattr(x.at[[0, 0, 2]], name)(v), wanted, exact=False)
+    traced = hg.jit(lambda x, i, v: getattr(x.at[i], name)(v))(x, places, values)
+    _equal(traced, wanted, exact=False)
+
+
 # Dtypes.
 
 
