@@ -9,6 +9,7 @@ import numpy as np
 
 from hologram.foundation import dtypes, lazy
 from hologram.foundation.errors import UnsupportedDType
+from hologram.machine.arguments import without_fields
 
 if TYPE_CHECKING:
     from hologram.frontend import updates
@@ -18,11 +19,6 @@ else:  # not needed to compute
     numpy_functions = lazy.module("hologram.frontend.array_api.numpy_functions")
 
 ARRAY_API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
-
-
-def _without_fields(who: str, order: Any) -> None:
-    if order is not None:
-        raise TypeError(f"{who}: elements have no fields to sort by, got order={order!r}")
 
 
 class ArrayProtocol:
@@ -58,9 +54,13 @@ class ArrayProtocol:
         """A contiguous copy: clone()."""
         return self.clone()
 
-    def ravel(self: Any) -> Any:
-        """The elements in row-major order along one axis: a view where that can be."""
-        return self.reshape(self.size)
+    def ravel(self: Any, order: str = "C") -> Any:
+        """The elements along one axis, row by row or in another order: a view where that can be; see hg.ravel."""
+        return self.reshape(self.size) if order == "C" else self.__array_namespace__().ravel(self, order)
+
+    def flatten(self: Any, order: str = "C") -> Any:
+        """A copy of the elements along one axis; see ravel."""
+        return self.ravel(order).clone()
 
     def sort(
         self: Any, axis: int = -1, kind: Any = None, order: Any = None, *, descending: bool = False,
@@ -70,22 +70,22 @@ class ArrayProtocol:
 
         There is one `kind`, which is stable.
         """
-        _without_fields("sort", order)
+        without_fields("sort", order)
         if axis is None:
             raise TypeError(
                 "sort: axis must be an integer in place, got None; hg.sort(x, None) sorts the flat copy"
             )
         self[...] = self.__array_namespace__().sort(self, axis=axis, kind=kind, descending=descending)
 
-    def partition(self: Any, kth: Any, axis: int = -1, kind: Any = None, order: Any = None) -> None:
+    def partition(self: Any, kth: Any, axis: int = -1, kind: str = "introselect", order: Any = None) -> None:
         """Puts the elements in order along an axis, in place; see hg.partition."""
-        _without_fields("partition", order)
-        self[...] = self.__array_namespace__().partition(self, kth, axis)
+        self[...] = self.__array_namespace__().partition(self, kth, axis, kind, order)
 
-    def argpartition(self: Any, kth: Any, axis: int = -1, kind: Any = None, order: Any = None) -> Any:
+    def argpartition(
+        self: Any, kth: Any, axis: int = -1, kind: str = "introselect", order: Any = None
+    ) -> Any:
         """The positions (i64) that partition puts elements at."""
-        _without_fields("argpartition", order)
-        return self.__array_namespace__().argpartition(self, kth, axis)
+        return self.__array_namespace__().argpartition(self, kth, axis, kind, order)
 
     def fill(self: Any, value: bool | int | float) -> None:
         """Every element becomes a number."""
@@ -103,9 +103,31 @@ class ArrayProtocol:
         """The diagonals along the last axis, a view."""
         return self.__array_namespace__().diagonal(self, offset, axis1, axis2)
 
-    def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Any:
+    def trace(
+        self, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None
+    ) -> Any:
         """The sums of diagonals."""
-        return self.__array_namespace__().trace(self, offset, axis1, axis2, dtype)
+        return self.__array_namespace__().trace(self, offset, axis1, axis2, dtype, out)
+
+    def compress(self, condition: Any, axis: int | None = None, out: Any = None) -> Any:
+        """The slices along an axis where a vector of bools says so; waits."""
+        return self.__array_namespace__().compress(condition, self, axis, out)
+
+    def choose(self, choices: Any, out: Any = None, mode: str = "raise") -> Any:
+        """The elements of those `choices` that it numbers."""
+        return self.__array_namespace__().choose(self, choices, out, mode)
+
+    def tobytes(self: Any, order: str = "C") -> bytes:
+        """The bytes of the elements, row by row; waits."""
+        return self.to_numpy().tobytes(order)
+
+    def __round__(self: Any, digits: int | None = None) -> Any:
+        """`round(x)` of a tensor without axes is an integer of Python's, `round(x, 2)` a tensor."""
+        if digits is None and self.ndim:
+            raise TypeError(
+                f"round: a tensor without axes is needed, got shape {self.shape}; hg.round(x) rounds each"
+            )
+        return round(self.item()) if digits is None else self.round(digits)
 
     @property
     def itemsize(self: Any) -> int:

@@ -20,7 +20,7 @@ from hologram.foundation import dtypes, lazy
 from hologram.foundation.dtypes import DType
 from hologram.foundation.errors import ShapeError, TraceError
 from hologram.foundation.frozen import frozen
-from hologram.machine.axes import broadcast
+from hologram.machine.axes import broadcast, integers
 from hologram.machine.layout import Layout
 from hologram.runtime.dispatch import deferred
 from hologram.runtime.memory.view import View
@@ -78,6 +78,20 @@ class _Selection:
     def extent(self) -> int:
         """How many positions there are to pick from."""
         return math.prod(self.view.shape[axis] for axis in self.chosen)
+
+
+def element(x: Any, position: tuple[Any, ...]) -> Any:
+    """The element at a position, counted flat or by axis, as a view without axes."""
+    at = position[0] if len(position) == 1 and isinstance(position[0], tuple) else position
+    places = integers(at, "item: a position")
+    if len(places) == 1 and x.ndim != 1:
+        (flat,) = places
+        if not -x.size <= flat < x.size:
+            raise IndexError(f"item: position {flat} is out of range of {x.size} elements")
+        places = tuple(map(int, np.unravel_index(flat % x.size, x.shape)))
+    if len(places) != x.ndim:
+        raise ShapeError(f"item: a place for each axis of shape {x.shape} is needed, got {at}")
+    return x[places]
 
 
 def read(tensor: Any, index: Any) -> Any:

@@ -57,8 +57,6 @@ class Tensor(View, ArrayProtocol, Operators, Parts, Methods):
 
     __slots__ = ("__weakref__",)
 
-    # What a tensor is.
-
     @property
     def executor(self) -> Any:
         """The Executor that it belongs to."""
@@ -183,8 +181,11 @@ class Tensor(View, ArrayProtocol, Operators, Parts, Methods):
             raise InteropError(f"a {self.dtype} tensor cannot be seen as {np.dtype(dtype)} without a copy")
         return array.astype(dtype)
 
-    def item(self) -> Any:
-        """The only element, as a Python number."""
+    def item(self, *position: Any) -> Any:
+        """The only element as a Python number, or the one at a position: counted flat, or by axis."""
+        return (indexing.element(self, position) if position else self)._item()
+
+    def _item(self) -> Any:
         if self.size != 1:
             raise ShapeError(f"item: a tensor of one element is needed, got shape {self.shape}")
         return self.to_numpy().reshape(()).item()

@@ -22,6 +22,12 @@ def sequence(given: Any, who: str) -> tuple[Any, ...]:
     raise TypeError(f"{who} must be a sequence, got {given!r}")
 
 
+def without_fields(who: str, order: Any) -> None:
+    """Refuses NumPy's `order`, which names fields of elements."""
+    if order is not None:
+        raise TypeError(f"{who}: elements have no fields to sort by, got order={order!r}")
+
+
 def pair(given: Any, who: str) -> tuple[Any, Any]:
     """Two elements."""
     both = sequence(given, who)

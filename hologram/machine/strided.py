@@ -29,6 +29,10 @@ class Strided:
         """The same elements without gaps; a copy if they lie otherwise."""
         raise NotImplementedError
 
+    def clone(self) -> Self:
+        """A contiguous copy."""
+        raise NotImplementedError
+
     @property
     def shape(self) -> tuple[int, ...]:
         return self.layout.shape
@@ -63,10 +67,30 @@ class Strided:
             layout = how(self.layout, *arguments)
         return None if layout is None else self._view(layout)
 
-    def reshape(self, *shape: int | Sequence[int]) -> Self:
-        """The same elements in another shape (one size may be -1); a copy only where strides cannot express it."""
+    def reshape(self, *shape: int | Sequence[int], order: str = "C", copy: bool | None = None) -> Self:
+        """The same elements in another shape (one size may be -1); a copy only where strides cannot express it.
+
+        They are read and placed row by row ("C"), by columns ("F"), or ("A") by columns where they lie so. With `copy`
+        always or never: ValueError where it would need one.
+        """
+        if order != "C" or copy is not None:
+            return self._arranged(_one_by_one(shape), order, copy)
         view = self._through(_reshaped, *_one_by_one(shape))
         return self.contiguous().reshape(*shape) if view is None else view
+
+    def _arranged(self, shape: Sequence[int], order: str, copy: bool | None) -> Self:
+        if order not in ("C", "F", "A"):
+            raise ValueError(f"reshape: order must be 'C', 'F' or 'A', got {order!r}")
+        if self._by_columns(order):
+            return self.T.reshape(tuple(shape)[::-1], copy=copy).T
+        if copy is False and self._through(_reshaped, *shape) is None:
+            raise ValueError(f"reshape: {self.shape} to {tuple(shape)} needs a copy")
+        return (self.clone() if copy else self).reshape(*shape)
+
+    def _by_columns(self, order: str) -> bool:
+        """Whether NumPy's `order` reads it by columns: "F", or "A" and "K" of elements that lie so."""
+        lies = order in ("A", "K") and not self.layout.is_contiguous and self.T.layout.is_contiguous
+        return order == "F" or lies
 
     def view_1d(self) -> Self:
         """All elements along one axis, without a copy; ShapeError where strides cannot express it."""
@@ -127,10 +151,6 @@ class Strided:
     def unsqueeze(self, axis: int) -> Self:
         """With a new axis of size 1 at that place."""
         return self._through(_unsqueezed, axis)
-
-    def flatten(self) -> Self:
-        """All elements along one axis; a copy only where strides cannot express it."""
-        return self.reshape(self.size)
 
 
 def _one_by_one(given: tuple[Any, ...]) -> Sequence[Any]:

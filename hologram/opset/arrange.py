@@ -12,7 +12,7 @@ from hologram.atlas.functions import select
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import ALL
 from hologram.foundation.errors import ShapeError
-from hologram.machine.axes import count, integers, normalize_axes, normalize_axis, whole
+from hologram.machine.axes import count, normalize_axes, normalize_axis, whole
 from hologram.machine.layout import Layout
 from hologram.machine.strided import Strided
 from hologram.opset import movement
@@ -44,20 +44,7 @@ def reshape(x, *, shape, order="C", copy=None):
     They are read and placed row by row ("C"), by columns ("F"), or ("A") by columns where they lie so. With `copy`
     always or never: ValueError where it would need one.
     """
-    if order not in ("C", "F", "A"):
-        raise ValueError(f"reshape: order must be 'C', 'F' or 'A', got {order!r}")
-    if by_columns(x, order):
-        sizes = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
-        return permute_dims(reshape(permute_dims(x), shape=sizes[::-1], copy=copy))
-    if copy is False and x.layout.reshape(integers(shape, "reshape: a size")) is None:
-        raise ValueError(f"reshape: {x.shape} to {shape} needs a copy")
-    return movement.cast(x, dtype=x.dtype).reshape(shape) if copy else x.reshape(shape)
-
-
-def by_columns(x: Any, order: str) -> bool:
-    """Whether NumPy's `order` reads a tensor by columns: "F", or "A" of elements that lie so."""
-    lies = order in ("A", "K") and not x.layout.is_contiguous and x.T.layout.is_contiguous
-    return order == "F" or lies
+    return x.reshape(shape, order=order, copy=copy)
 
 
 @composite(dtypes=ALL, aten=("unsqueeze",), methods=False, reference=lambda x, axis=0: np.expand_dims(x, axis),
@@ -138,7 +125,7 @@ def roll(x, *, shift, axis=None):
     be a tensor of one integer.
     """
     if axis is None:
-        return roll(x.flatten(), shift=shift, axis=0).reshape(x.shape)
+        return roll(x.reshape(x.size), shift=shift, axis=0).reshape(x.shape)
     if isinstance(shift, Strided):  # a tensor, of which nobody waits for the element
         return _rolled(x, shift, normalize_axis(axis, x.ndim, "roll"))
     axes = [normalize_axis(a, x.ndim, "roll") for a in (axis if isinstance(axis, (tuple, list)) else (axis,))]
@@ -193,7 +180,7 @@ def repeat(x, *, repeats, axis=None):
     Numbers of their own are a sequence, an array or a tensor.
     """
     if axis is None:
-        return repeat(x.flatten(), repeats=repeats, axis=0)
+        return repeat(x.reshape(x.size), repeats=repeats, axis=0)
     k = normalize_axis(axis, x.ndim, "repeat")
     if isinstance(repeats, (tuple, list)):
         return index_select(x, _repeated(np.asarray(repeats), x.shape[k]), axis=k)

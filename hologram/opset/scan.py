@@ -24,6 +24,7 @@ from hologram.opset.forms import types
 from hologram.opset.forms.accumulator import accumulated
 from hologram.opset.forms.composite import Composite, composite
 from hologram.opset.forms.default import Default
+from hologram.opset.forms.numpys import theirs
 from hologram.opset.forms.operation import (
     ARRAYS,
     Attributes,
@@ -34,7 +35,7 @@ from hologram.opset.forms.operation import (
     Sample,
     declared,
 )
-from hologram.opset.forms.places import Arguments, theirs, together
+from hologram.opset.forms.places import Arguments, together
 from hologram.opset.forms.samples import array, cases
 from hologram.opset.forms.steps import Place, Steps
 from hologram.opset.reduce import prod, sum_

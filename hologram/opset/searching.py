@@ -156,8 +156,8 @@ def isin(x1, x2, *, assume_unique=False, invert=False):
     if not x2.size:
         none = logic.logical_and(x1, False)
         return logic.logical_not(none) if invert else none
-    ordered = sort.sort(x2.flatten())
+    ordered = sort.sort(x2.reshape(x2.size))
     place = searchsorted(ordered, x1)
     last = arithmetic.minimum(place, x2.size - 1)
-    nearest = indexing.index_select(ordered, last.flatten()).reshape(x1.shape)
+    nearest = indexing.index_select(ordered, last.reshape(last.size)).reshape(x1.shape)
     return logic.not_equal(nearest, x1) if invert else logic.equal(nearest, x1)

@@ -46,7 +46,7 @@ def take(x, indices, *, axis=None, mode="fill"):
     if mode not in MODES:
         raise ValueError(f"take: mode must be one of {', '.join(MODES)}, got {mode!r}")
     if axis is None:
-        x, axis = x if x.ndim == 1 else x.flatten(), 0
+        x, axis = x if x.ndim == 1 else x.reshape(x.size), 0
     k = normalize_axis(axis, x.ndim, "take")
     if mode == "raise" and not isinstance(x, Shaped):
         return x[(*(slice(None),) * k, indices)]
@@ -56,7 +56,7 @@ def take(x, indices, *, axis=None, mode="fill"):
         indices = indices if indices.dtype.bits == 64 else cast(indices, dtype="i64")
         last = x.shape[k] - 1
         indices = remainder(indices, last + 1) if mode == "wrap" else minimum(maximum(indices, 0), last)
-    slices = index_select(x, indices.flatten(), axis=k)
+    slices = index_select(x, indices.reshape(indices.size), axis=k)
     return slices if indices.ndim == 1 else slices.reshape(*x.shape[:k], *indices.shape, *x.shape[k + 1 :])
 
 
@@ -79,7 +79,7 @@ def take_along_axis(x, indices, *, axis=-1):
     Along the other axes x and `indices` are broadcast.
     """
     if axis is None:
-        x, axis = x.flatten(), 0
+        x, axis = x.reshape(x.size), 0
     shape, picked = x.shape, indices.shape
     n = len(shape)
     if (shape == picked or len(picked) == n == 1) and axis in range(-n, n):  # nothing is broadcast

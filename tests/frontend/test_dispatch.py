@@ -81,6 +81,7 @@ TENSOR: dict[str, Act] = {
     "to_numpy": lambda h: h.tensor.to_numpy(),
     "item": lambda h: h.tensor[2].item(),
     "tolist": lambda h: h.tensor.tolist(),
+    "tobytes": lambda h: h.tensor.tobytes(),
     "__array__": lambda h: np.asarray(h.tensor),
     "__bool__": lambda h: bool(h.tensor[1]),
     "__int__": lambda h: int(h.tensor[1]),
@@ -266,6 +267,7 @@ def test_every_public_name_is_known(held: Held) -> None:
         "permute", "reshape", "select", "shape", "size", "slice", "squeeze", "strides", "transpose", "unsqueeze",
         "view_1d", "at", "copy", "ravel", "real", "imag", "__dlpack_device__", "__len__", "__copy__", "__deepcopy__",
         "conjugate", "diagonal", "itemsize", "swapaxes", "trace", "view", "sort", "partition", "argpartition",
+        "choose", "compress",
     }  # fmt: skip
     # Operations, put there when they were first used.
     methods = {n for n in vars(hg.Tensor) if n in OPERATIONS}

@@ -18,7 +18,7 @@ import numpy as np
 from hologram import opset
 from hologram.machine.strided import Strided
 from hologram.opset.forms.further import FURTHER, into, taken
-from hologram.opset.forms.places import ALSO
+from hologram.opset.forms.numpys import ALSO
 
 FACTS = {np.shape: "shape", np.ndim: "ndim", np.size: "size"}
 # What a ufunc folds to, along one axis or running: the only names that do not follow.
@@ -80,7 +80,7 @@ def of_ufunc(
     operands = [x.item() if isinstance(x, np.generic) else x for x in inputs]
     operands = [executor.tensor(x) if isinstance(x, (np.ndarray, list)) else x for x in operands]
     if folds is None:
-        if settings.get("where", True) is not True:
+        if settings.get("where", True) is not True or ufunc.nout > 1:
             settings["out"], out = out, None
         settings = _settled(who, settings, FURTHER if out is None else {})
     else:

@@ -74,7 +74,7 @@ class Tracked(Inside):
     def to_numpy(self, *, copy: bool = True, out: Any = None) -> Any:
         return self._read(lambda t: t.to_numpy(copy=copy, out=out), self._constant("to_numpy"))
 
-    def item(self) -> bool | int | float:
+    def _item(self) -> bool | int | float:
         return self._read(lambda t: t.item(), self._constant("item"))
 
     # Choices and positions are steps, whose derivative is 0.

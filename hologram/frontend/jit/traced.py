@@ -68,7 +68,7 @@ class Traced(Inside):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NoReturn:
         self._unknown("the elements", "use hg functions instead of NumPy's, or return the tensor")
 
-    def item(self) -> NoReturn:
+    def _item(self) -> NoReturn:
         self._unknown("the value", "compute with the tensor itself, or return it")
 
     def tolist(self) -> NoReturn:

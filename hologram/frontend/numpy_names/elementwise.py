@@ -9,7 +9,7 @@ from hologram.foundation import dtypes
 from hologram.foundation.errors import ShapeError, UnsupportedDType
 from hologram.foundation.sizes import fixed_range
 from hologram.frontend.array_api.creation import asarray
-from hologram.frontend.numpy_names.operands import beside, floating
+from hologram.frontend.numpy_names.operands import beside, both_written, floating, written
 from hologram.frontend.tensor import Tensor
 from hologram.machine.arguments import number
 from hologram.machine.axes import normalize_axis
@@ -20,40 +20,43 @@ from hologram.opset import math as arithmetic
 DEGREE = math.pi / 180
 
 
-def deg2rad(x: Any) -> Tensor:
+def deg2rad(x: Any, out: Any = None, *, where: Any = True) -> Tensor:
     """Degrees as radians."""
-    return floating(x, "deg2rad") * DEGREE
+    return written(floating(x, "deg2rad") * DEGREE, out, "deg2rad", where)
 
 
-def rad2deg(x: Any) -> Tensor:
+def rad2deg(x: Any, out: Any = None, *, where: Any = True) -> Tensor:
     """Radians as degrees."""
-    return floating(x, "rad2deg") * (1 / DEGREE)
+    return written(floating(x, "rad2deg") * (1 / DEGREE), out, "rad2deg", where)
 
 
-def radians(x: Any) -> Tensor:
+def radians(x: Any, out: Any = None, *, where: Any = True) -> Tensor:
     """Degrees as radians."""
-    return deg2rad(x)
+    return deg2rad(x, out, where=where)
 
 
-def degrees(x: Any) -> Tensor:
+def degrees(x: Any, out: Any = None, *, where: Any = True) -> Tensor:
     """Radians as degrees."""
-    return rad2deg(x)
+    return rad2deg(x, out, where=where)
 
 
-def divmod(x1: Any, x2: Any) -> tuple[Tensor, Tensor]:
+def divmod(
+    x1: Any, x2: Any, out1: Any = None, out2: Any = None, *, out: Any = None, where: Any = True
+) -> tuple[Tensor, Tensor]:
     """The floored quotient and the remainder."""
     x, y = beside(x1, x2)
-    return arithmetic.floor_divide(x, y), arithmetic.remainder(x, y)
+    found = arithmetic.floor_divide(x, y), arithmetic.remainder(x, y)
+    return both_written(found, out1, out2, out, "divmod", where)
 
 
-def fabs(x: Any) -> Tensor:
+def fabs(x: Any, out: Any = None, *, where: Any = True) -> Tensor:
     """Magnitudes as floats."""
-    return arithmetic.abs_(floating(x, "fabs"))
+    return written(arithmetic.abs_(floating(x, "fabs")), out, "fabs", where)
 
 
-def cbrt(x: Any) -> Tensor:
+def cbrt(x: Any, out: Any = None, *, where: Any = True) -> Tensor:
     """Cube roots, of numbers below 0 as well."""
-    return functions.cbrt(asarray(x))
+    return written(functions.cbrt(asarray(x)), out, "cbrt", where)
 
 
 def rint(x: Any, out: Any = None, *, where: Any = True) -> Tensor:
@@ -66,20 +69,21 @@ def sinc(x: Any) -> Tensor:
     return functions.sinc(asarray(x))
 
 
-def heaviside(x1: Any, x2: Any) -> Tensor:
+def heaviside(x1: Any, x2: Any, out: Any = None, *, where: Any = True) -> Tensor:
     """0 below 0, 1 above, at 0 the second number; NaN of NaN."""
     x, y = (floating(t, "heaviside") for t in beside(floating(x1, "heaviside"), x2))
     step = logic.where(logic.equal(x, 0), y, logic.where(logic.less(x, 0), 0.0, 1.0).astype(x.dtype))
-    return logic.where(logic.isnan(x), math.nan, step)
+    return written(logic.where(logic.isnan(x), math.nan, step), out, "heaviside", where)
 
 
-def logaddexp2(x1: Any, x2: Any) -> Tensor:
+def logaddexp2(x1: Any, x2: Any, out: Any = None, *, where: Any = True) -> Tensor:
     """log2(2^x1 + 2^x2), without overflow."""
     x, y = (floating(t, "logaddexp2") for t in beside(floating(x1, "logaddexp2"), x2))
-    return functions.logaddexp(x * math.log(2), y * math.log(2)) * (1 / math.log(2))
+    found = functions.logaddexp(x * math.log(2), y * math.log(2)) * (1 / math.log(2))
+    return written(found, out, "logaddexp2", where)
 
 
-def float_power(x1: Any, x2: Any) -> Tensor:
+def float_power(x1: Any, x2: Any, out: Any = None, *, where: Any = True) -> Tensor:
     """Powers in f64, or c128. A device without it refuses: hg.pow has the dtype of its operands."""
     x, y = beside(x1, x2)
     executor, wanted = (
@@ -91,10 +95,11 @@ def float_power(x1: Any, x2: Any) -> Tensor:
             f"float_power: powers are {wanted}, which {executor} lacks; hg.pow(x.astype('f32'), y) has narrower ones"
         )
     number = type(x2) in (int, float)  # exact in double precision
-    return power.pow_(x.astype(wanted, copy=False), x2 if number else y.astype(wanted, copy=False))
+    found = power.pow_(x.astype(wanted, copy=False), x2 if number else y.astype(wanted, copy=False))
+    return written(found, out, "float_power", where)
 
 
-def ldexp(x1: Any, x2: Any) -> Tensor:
+def ldexp(x1: Any, x2: Any, out: Any = None, *, where: Any = True) -> Tensor:
     """x1 times 2 to the integer x2."""
     x, n = beside(x1, x2)
     if not n.dtype.is_integer:
@@ -108,24 +113,29 @@ def ldexp(x1: Any, x2: Any) -> Tensor:
         rest = rest - shares[-1]
     for share in reversed(shares):  # the largest last, so that what is denormal is rounded once
         x = x * arithmetic.exp2(share.astype(x.dtype))
-    return x
+    return written(x, out, "ldexp", where)
 
 
-def modf(x: Any) -> tuple[Tensor, Tensor]:
+def modf(
+    x: Any, out1: Any = None, out2: Any = None, *, out: Any = None, where: Any = True
+) -> tuple[Tensor, Tensor]:
     """The fractional part and the whole part, both with the sign of x."""
     made = floating(x, "modf")
     whole = rounding.trunc(made)
     part = logic.where(logic.isinf(made), 0.0, made - whole)
-    return functions.copysign(part, made), whole
+    return both_written((functions.copysign(part, made), whole), out1, out2, out, "modf", where)
 
 
-def frexp(x: Any) -> tuple[Tensor, Tensor]:
+def frexp(
+    x: Any, out1: Any = None, out2: Any = None, *, out: Any = None, where: Any = True
+) -> tuple[Tensor, Tensor]:
     """A number in [0.5, 1), with the sign of x, and the power of 2 (i32) that makes x of it.
 
     Of 0, infinities and NaN they are the number itself, and 0.
     """
     made = floating(x, "frexp")
-    return arithmetic_parts.mantissa(made), arithmetic_parts.exponent(made)
+    found = arithmetic_parts.mantissa(made), arithmetic_parts.exponent(made)
+    return both_written(found, out1, out2, out, "frexp", where)
 
 
 def real_if_close(a: Any, tol: float = 100) -> Tensor:
@@ -137,22 +147,23 @@ def real_if_close(a: Any, tol: float = 100) -> Tensor:
     return made.real if bool(logic.less(arithmetic.abs_(made.imag), least).all()) else made
 
 
-def spacing(x: Any) -> Tensor:
+def spacing(x: Any, out: Any = None, *, where: Any = True) -> Tensor:
     """The distance to the next number away from 0, with the sign of x."""
     made = floating(x, "spacing")
     size = arithmetic.abs_(made)
     beyond = functions.nextafter(size, math.inf) - size
-    return functions.copysign(logic.where(logic.isfinite(made), beyond, math.nan), made)
+    found = functions.copysign(logic.where(logic.isfinite(made), beyond, math.nan), made)
+    return written(found, out, "spacing", where)
 
 
-def isposinf(x: Any) -> Tensor:
+def isposinf(x: Any, out: Any = None) -> Tensor:
     """Whether it is infinity."""
-    return logic.equal(floating(x, "isposinf"), math.inf)
+    return written(logic.equal(floating(x, "isposinf"), math.inf), out, "isposinf")
 
 
-def isneginf(x: Any) -> Tensor:
+def isneginf(x: Any, out: Any = None) -> Tensor:
     """Whether it is -infinity."""
-    return logic.equal(floating(x, "isneginf"), -math.inf)
+    return written(logic.equal(floating(x, "isneginf"), -math.inf), out, "isneginf")
 
 
 def isreal(x: Any) -> Tensor:
@@ -167,11 +178,11 @@ def iscomplex(x: Any) -> Tensor:
     return logic.not_equal(made.imag, 0) if made.dtype.is_complex else made.executor.zeros(made.shape, "bool")
 
 
-def bitwise_count(x: Any) -> Tensor:
+def bitwise_count(x: Any, out: Any = None, *, where: Any = True) -> Tensor:
     """How many bits of the magnitude are 1 (u8)."""
     made = asarray(x)
     if made.dtype.kind == "bool":
-        return made.astype("u8")
+        return written(made.astype("u8"), out, "bitwise_count", where)
     if not made.dtype.is_integer:
         raise UnsupportedDType(f"bitwise_count: integers are needed, got {made.dtype}")
     wide = made if made.dtype.bits == 64 else made.astype("i64")
@@ -180,7 +191,7 @@ def bitwise_count(x: Any) -> Tensor:
         bits = (bits & mask) + ((bits >> shift) & mask)
     for shift in (8, 16, 32):
         bits = bits + (bits >> shift)
-    return (bits & 0x7F).astype("u8")
+    return written((bits & 0x7F).astype("u8"), out, "bitwise_count", where)
 
 
 def unwrap(p: Any, discont: float | None = None, axis: int = -1, *, period: float = 2 * math.pi) -> Tensor:

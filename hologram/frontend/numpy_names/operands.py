@@ -10,7 +10,9 @@ from hologram.foundation.dtypes import DType, f32, f64
 from hologram.foundation.errors import TraceError, UnsupportedDType
 from hologram.frontend.array_api.creation import asarray
 from hologram.frontend.tensor import Tensor
+from hologram.machine.arguments import pair
 from hologram.machine.axes import normalize_axis
+from hologram.opset import logic
 from hologram.opset.forms.further import into
 from hologram.runtime.dispatch import deferred
 
@@ -34,9 +36,28 @@ def _weak(x: Any, dtype: DType) -> DType | None:
     return dtype if fits else None
 
 
-def written(result: Tensor, out: Any, who: str) -> Any:
-    """The result, in `out` if there is one."""
-    return result if out is None else into(result, out, who)
+def written(result: Tensor, out: Any, who: str, where: Any = True) -> Any:
+    """The result, in `out` if there is one: those elements of it that `where` says, which needs one."""
+    if out is None:
+        if where is not True:
+            raise TypeError(f"{who}: `where` needs an `out`, whose other elements stay")
+        return result
+    out = out[0] if isinstance(out, tuple) else out
+    if where is not True and hasattr(out, "shape"):
+        result = logic.where(*beside(result, where)[::-1], out)
+    return into(result, out, who)
+
+
+def both_written(
+    results: tuple[Tensor, Tensor], first: Any, second: Any, out: Any, who: str, where: Any
+) -> tuple[Any, Any]:
+    """Two results, in outputs that are given by place or as a pair; see written."""
+    if out is not None and (first is not None or second is not None):
+        raise TypeError(f"{who}: outputs come by place or as out=, got both")
+    first, second = (first, second) if out is None else pair(out, f"{who}: out")
+    if where is not True and (first is None or second is None):
+        raise TypeError(f"{who}: `where` needs both outputs, whose other elements stay")
+    return written(results[0], first, who, where), written(results[1], second, who, where)
 
 
 def floating(x: Any, who: str) -> Tensor:

@@ -15,7 +15,7 @@ from hologram.frontend.default import executor_of
 from hologram.frontend.indexing import flat_nonzero
 from hologram.frontend.numpy_names.operands import beside, written
 from hologram.frontend.tensor import Tensor
-from hologram.machine.arguments import sequence
+from hologram.machine.arguments import sequence, without_fields
 from hologram.machine.axes import broadcast, count, integers, normalize_axis, whole
 from hologram.opset import creation, indexing, logic, math, movement, sort
 
@@ -86,14 +86,23 @@ def ix_(*args: Any) -> tuple[Tensor, ...]:
     return tuple(made)
 
 
-def unravel_index(indices: Any, shape: Sequence[int]) -> tuple[Tensor, ...]:
-    """Coordinates (i64) of positions that are counted flat, in row-major order."""
+def unravel_index(indices: Any, shape: Sequence[int], order: str = "C") -> tuple[Tensor, ...]:
+    """Coordinates (i64) of positions that are counted flat, row by row ("C") or by columns ("F")."""
+    sizes = integers(sequence(shape, "unravel_index: shape"), "unravel_index: a size")
+    if _by_columns("unravel_index", order):
+        return unravel_index(indices, sizes[::-1])[::-1]
     left = asarray(indices).astype(dtypes.i64)
     places = []
-    for size in reversed(integers(sequence(shape, "unravel_index: shape"), "unravel_index: a size")):
+    for size in reversed(sizes):
         places.append(left % size)
         left = left // size
     return tuple(reversed(places))
+
+
+def _by_columns(who: str, order: str) -> bool:
+    if order not in ("C", "F"):
+        raise ValueError(f"{who}: order must be 'C' or 'F', got {order!r}")
+    return order == "F"
 
 
 def _within(who: str, x: Tensor, size: int, mode: str) -> Tensor:
@@ -108,8 +117,10 @@ def _within(who: str, x: Tensor, size: int, mode: str) -> Tensor:
     return math.clip(x, 0, size - 1) if mode == "clip" else x
 
 
-def ravel_multi_index(multi_index: Any, dims: Sequence[int], mode: Any = "raise") -> Tensor:
-    """Positions (i64), counted flat in row-major order, of coordinates: a sequence or a tensor of one for each axis.
+def ravel_multi_index(multi_index: Any, dims: Sequence[int], mode: Any = "raise", order: str = "C") -> Tensor:
+    """Positions (i64), counted flat, of coordinates: a sequence or a tensor of one for each axis.
+
+    They are counted row by row ("C") or by columns ("F").
 
     `mode`, of all axes or of each, says what coordinates out of range are: "wrap", "clip", or nothing ("raise"), and
     then they are not looked at.
@@ -122,6 +133,8 @@ def ravel_multi_index(multi_index: Any, dims: Sequence[int], mode: Any = "raise"
             f"ravel_multi_index: coordinates and a mode for each of {len(sizes)} axes are needed, got "
             f"{len(multi_index)} and {len(modes)}"
         )
+    if _by_columns("ravel_multi_index", order):
+        sizes, modes, multi_index = sizes[::-1], modes[::-1], multi_index[::-1]
     place: Any = 0
     for size, coordinate, each in zip(sizes, multi_index, modes, strict=True):
         at = asarray(coordinate).astype(dtypes.i64)
@@ -141,20 +154,27 @@ def lexsort(keys: Any, axis: int = -1) -> Tensor:
     return order
 
 
-def partition(a: Any, kth: Any, axis: int | None = -1) -> Tensor:
+def partition(
+    a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None
+) -> Tensor:
     """The elements so that the kth is where it is in order, no larger ones before it: all are put in order."""
-    x, k = _parted("partition", a, kth, axis)
+    x, k = _parted("partition", a, kth, axis, kind, order)
     return sort.sort(x, axis=k)
 
 
-def argpartition(a: Any, kth: Any, axis: int | None = -1) -> Tensor:
+def argpartition(
+    a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect", order: Any = None
+) -> Tensor:
     """The positions (i64) that partition puts elements at."""
-    x, k = _parted("argpartition", a, kth, axis)
+    x, k = _parted("argpartition", a, kth, axis, kind, order)
     return sort.argsort(x, axis=k)
 
 
-def _parted(who: str, a: Any, kth: Any, axis: int | None) -> tuple[Tensor, int]:
+def _parted(who: str, a: Any, kth: Any, axis: int | None, kind: str, order: Any) -> tuple[Tensor, int]:
     """What is put in order, and along which axis; raises ValueError for a kth element that is not there."""
+    if kind != "introselect":
+        raise ValueError(f"{who}: kind must be 'introselect', got {kind!r}")
+    without_fields(who, order)
     x = asarray(a)
     x = x.reshape(x.size) if axis is None else x
     k = normalize_axis(-1 if axis is None else axis, x.ndim, who)

@@ -62,16 +62,18 @@ def cross(
     return arrange.moveaxis(products.cross(x, y, axis=-1), source=-1, destination=axisc)
 
 
-def matvec(x1: Any, x2: Any) -> Tensor:
+def matvec(x1: Any, x2: Any, out: Any = None) -> Tensor:
     """Products of matrices (..., m, n) with vectors (..., n)."""
     x, y = beside(x1, x2)
-    return matmul.matvec(x, y) if x.ndim == 2 and y.ndim == 1 else matmul.matmul(x, y[..., None])[..., 0]
+    vector = x.ndim == 2 and y.ndim == 1
+    found = matmul.matvec(x, y) if vector else matmul.matmul(x, y[..., None])[..., 0]
+    return written(found, out, "matvec")
 
 
-def vecmat(x1: Any, x2: Any) -> Tensor:
+def vecmat(x1: Any, x2: Any, out: Any = None) -> Tensor:
     """Products of vectors (..., m), conjugated, with matrices (..., m, n)."""
     x, y = beside(x1, x2)
-    return matmul.matmul(conjugated(x)[..., None, :], y)[..., 0, :]
+    return written(matmul.matmul(conjugated(x)[..., None, :], y)[..., 0, :], out, "vecmat")
 
 
 def isclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Tensor:

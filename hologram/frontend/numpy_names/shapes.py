@@ -33,12 +33,16 @@ def array(
 
 
 def ravel(a: Any, order: str = "C") -> Tensor:
-    """The elements in row-major order ("C") along one axis, or by columns ("F"): a view where that can be."""
+    """The elements row by row ("C") along one axis, or by columns ("F"): a view where that can be.
+
+    By columns where they lie so ("A"), or as they lie ("K").
+    """
     x = asarray(a)
     if order not in ("C", "F", "A", "K"):
         raise ValueError(f"ravel: order must be C, F, A or K, got {order!r}")
-    x = x.permute(tuple(reversed(fixed_range(x.ndim)))) if order == "F" else x
-    return x.reshape(x.size)
+    if order == "K":
+        x = x.permute(sorted(range(x.ndim), key=lambda k: -abs(x.strides[k])))
+    return x.reshape(x.size, order="C" if order == "K" else order)
 
 
 def swapaxes(a: Any, axis1: int, axis2: int) -> Tensor:

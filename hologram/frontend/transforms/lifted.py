@@ -66,7 +66,7 @@ class Lifted(Inside):
         with traced_by(tracer.outer):
             return tracer.known(self, "to_numpy").to_numpy(copy=copy, out=out)
 
-    def item(self) -> bool | int | float:
+    def _item(self) -> bool | int | float:
         return self._read("item")
 
     def __bool__(self) -> bool:

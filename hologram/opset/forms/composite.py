@@ -38,6 +38,9 @@ class Shaped(Strided):
     def contiguous(self) -> Shaped:
         return Shaped(Layout.contiguous(self.dtype, self.shape))
 
+    def clone(self) -> Shaped:
+        return self.contiguous()
+
     def __apply__(self, operation: Operation, operands: tuple[Any, ...], attributes: dict[str, Any]) -> Any:
         inputs = [_layout(operand) for operand in operands]
         results = tuple(map(Shaped, operation.infer(inputs, attributes)))

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from hologram.foundation.errors import ShapeError
+from hologram.opset.forms.numpys import instead, taken_by
 
 FURTHER = frozenset(("out", "where", "initial", "mean", "dtype", "kind"))
 # What says nothing.
@@ -38,6 +39,10 @@ def further(operation: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) ->
     given = {n: v for n, v in kwargs.items() if n not in own and v is not UNSAID[n] and v is not np._NoValue}
     out = given.pop("out", None)
     out = out[0] if isinstance(out, tuple) else out
+    if isinstance(given.get("dtype"), (bool, int, float)):
+        number = given["dtype"]
+        hint = instead(number, operation.attributes)
+        raise TypeError(f"{operation.name}: dtype must be a dtype, got {number!r}{hint}")
     if not given:
         result = operation(*args, **own)
     elif operation.further is not None and given.keys() <= {*meant(operation.further)}:
@@ -57,7 +62,8 @@ def further(operation: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) ->
 def into(result: Any, target: Any, who: str) -> Any:
     """The result, written to a tensor or an array of its shape, whose dtype holds such numbers."""
     if not isinstance(target, np.ndarray) and not hasattr(target, "executor"):
-        raise TypeError(f"{who}: out must be a tensor or an array, got {target!r}")
+        hint = instead(target, taken_by(who))
+        raise TypeError(f"{who}: out must be a tensor or an array, got {target!r}{hint}")
     if result.shape != target.shape:
         raise ShapeError(f"{who}: out must have shape {result.shape}, got {target.shape}")
     if isinstance(target, np.ndarray):

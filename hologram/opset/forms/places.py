@@ -2,36 +2,15 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from hologram.opset.forms.further import FURTHER
-
-# What NumPy calls an argument, as keywords of any operation that has it.
-ALSO = {"ddof": "correction", "a_min": "min", "a_max": "max", "N": "n_rows", "M": "n_cols"}
+from hologram.opset.forms.numpys import ALSO, REQUIRED, instead, theirs
 
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
-_REQUIRED = inspect.Parameter.empty
-
-
-@lru_cache(maxsize=1024)
-def theirs(name: str) -> Mapping[str, Any] | None:
-    """The parameters by place of NumPy's function of a name, with their defaults; None where NumPy does not tell."""
-    function = getattr(np, name, None)
-    if isinstance(function, np.ufunc):
-        outputs = ["out"] if function.nout == 1 else [f"out{k + 1}" for k in range(function.nout)]
-        return {f"x{k + 1}": _REQUIRED for k in range(function.nin)} | dict.fromkeys(outputs)
-    try:
-        parameters = inspect.signature(function).parameters.values() if callable(function) else ()
-    except ValueError:  # a function of C that does not say what it takes
-        return None
-    if not parameters or any(p.kind is p.VAR_POSITIONAL for p in parameters):
-        return None
-    return {p.name: p.default for p in parameters if p.kind is not p.KEYWORD_ONLY}
 
 
 def places(name: str, operands: Sequence[str], attributes: Sequence[str]) -> tuple[str, ...]:
@@ -42,7 +21,7 @@ def places(name: str, operands: Sequence[str], attributes: Sequence[str]) -> tup
         return own
     # What NumPy requires has no name in common with ours, what it defaults has.
     called = [
-        own[k] if default is _REQUIRED and k < len(own) else ALSO.get(n, n) if n not in own else n
+        own[k] if default is REQUIRED and k < len(own) else ALSO.get(n, n) if n not in own else n
         for k, (n, default) in enumerate(given.items())
     ]
     found = (*operands, *called[len(operands) :])
@@ -62,7 +41,7 @@ def named(operation: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> A
             raise TypeError(f"{who} got two values for {name!r}")
         if name in ("dtype", "out") and isinstance(value, (bool, int, float, np.bool_)):
             numpy = "NumPy's " if name in (theirs(who) or ()) else ""
-            meant = _instead(operation, value)
+            meant = instead(value, operation.attributes) or _hint(operation)
             raise TypeError(f"{who}: {numpy}{name} stands at this place, got {value!r}{meant}")
         if name in operation.attributes or name in FURTHER:
             found[name] = value
@@ -87,16 +66,8 @@ def together(
 
 def _said(function: str, name: str, value: Any) -> bool:
     """Whether NumPy's default is given, which is what is done anyway."""
-    default = (theirs(function) or {}).get(name, _REQUIRED)
+    default = (theirs(function) or {}).get(name, REQUIRED)
     return value is default or (isinstance(value, (str, bool, int)) and value == default)
-
-
-def _instead(operation: Any, value: Any) -> str:
-    """The argument that was meant by a flag or a number where there is a dtype or an output."""
-    wanted = (
-        "correction" if type(value) in (int, float) and "correction" in operation.attributes else "keepdims"
-    )
-    return f"; write {wanted}={value!r}" if wanted in operation.attributes else _hint(operation)
 
 
 def _hint(operation: Any) -> str:
@@ -110,7 +81,7 @@ def arranged(operation: Any, operands: tuple[Any, ...], given: Mapping[str, Any]
     placed = dict(zip(operation.operands, operands, strict=False))
     found = {**operation.defaults, **placed}
     for name, value in given.items():
-        called = name if name in own or name in operation.operands else ALSO.get(name, name)
+        called = name if name in own or name in operation.operands else _own_name(operation, name)
         if called not in own and called not in operation.operands:
             names = ", ".join((*operation.operands, *own))
             raise TypeError(f"{who} has no argument {name!r}: it has {names}")
@@ -124,6 +95,15 @@ def arranged(operation: Any, operands: tuple[Any, ...], given: Mapping[str, Any]
         lacking = next(n for n in (*operation.operands, *own) if n not in found)
         raise TypeError(f"{who} needs the argument {lacking!r}")
     return tuple(found[n] for n in operation.operands), {n: found[n] for n in own}
+
+
+def _own_name(operation: Any, name: str) -> str:
+    """Our name of what NumPy calls so: what it requires stands at the same place."""
+    given = theirs(operation.name) or {}
+    if given.get(name) is REQUIRED:
+        place = list(given).index(name)
+        return operation.argument_order[place] if place < len(operation.argument_order) else name
+    return ALSO.get(name, name)
 
 
 def settles(value: Any) -> bool:
