@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
+from weakref import WeakValueDictionary
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
+
+
+def found_again(make: Callable[..., V]) -> Callable[..., V]:
+    """Has a function give one object for equal arguments as long as somebody has it, so that its address tells it."""
+    alive: WeakValueDictionary[Hashable, V] = WeakValueDictionary()
+
+    @functools.wraps(make)
+    def found(*arguments: Hashable) -> V:
+        known = alive.get(arguments)
+        return alive.setdefault(arguments, make(*arguments)) if known is None else known
+
+    return found
 
 
 class FIFOCache(dict[K, V]):

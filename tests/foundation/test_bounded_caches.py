@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 
+import numpy as np
 import pytest
 
-from hologram.foundation.bounded_caches import LRUCache
+from hologram.foundation.bounded_caches import LRUCache, found_again
 
 
 def test_what_was_asked_for_longest_ago_goes_first() -> None:
@@ -82,3 +84,21 @@ def test_a_finalizer_may_give_up_while_a_value_is_looked_up() -> None:
 
     recent.get(Key("b"), str.upper)
     assert recent.get("a", str.lower) == "a"
+
+
+def test_equal_arguments_find_one_object_while_somebody_has_it() -> None:
+    made: list[int] = []
+
+    @found_again
+    def table(n: int) -> np.ndarray:
+        made.append(n)
+        return np.arange(n)
+
+    first = table(3)
+    assert table(3) is first
+    assert table(4) is not first
+    assert made == [3, 4]
+    del first
+    gc.collect()
+    assert table(3).tolist() == [0, 1, 2]
+    assert made.count(3) == 2

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 
 import hologram as hg
+from hologram.backends.cpu.fourier import kernel as fourier
 from hologram.foundation.errors import HologramError
 from hologram.machine.layout import Layout
 from hologram.opset import OPERATIONS
@@ -204,17 +205,36 @@ def test_new_shapes_are_right_and_not_planned(
     assert len(planned) < 8
 
 
-def test_a_class_stays_known_when_its_kernels_are_let_go(executor: hg.Executor) -> None:
-    """Devices keep some hundred kernels at hand; what launches of a long program run is more."""
+def _planned_late(backend: str, call: Callable[[hg.Executor, int], None]) -> list[int]:
+    """The sizes from 48 on that a new executor plans, where each call from 33 to 62 comes after all caches forgot."""
     planned: list[int] = []
-    with hg.Executor(backend=executor.backend) as own:
+    with hg.Executor(backend=backend) as own:
         plan = own._planned
         own._planned = lambda *given: planned.append(rows) or plan(*given)  # type: ignore[method-assign]
         for rows in range(33, 63):
-            x = own.tensor(np.full((rows, 24), 0.5, np.float32))
             own.device._kernels.clear()  # type: ignore[attr-defined]
-            np.testing.assert_allclose(
-                (hg.exp(x) + x).to_numpy(), np.full((rows, 24), np.exp(0.5) + 0.5), 1e-6
-            )
-    late = [rows for rows in planned if rows >= 48]
+            fourier._tables.cache_clear()
+            call(own, rows)
+    return [rows for rows in planned if rows >= 48]
+
+
+def _elementwise(own: hg.Executor, rows: int) -> None:
+    x = own.tensor(np.full((rows, 24), 0.5, np.float32))
+    np.testing.assert_allclose((hg.exp(x) + x).to_numpy(), np.full((rows, 24), np.exp(0.5) + 0.5), 1e-6)
+
+
+def _fourier(own: hg.Executor, rows: int) -> None:
+    x = np.random.default_rng(rows).standard_normal((rows, 60), np.float32)
+    np.testing.assert_allclose(hg.fft.fft(own.tensor(x)).to_numpy(), np.fft.fft(x), rtol=1e-4, atol=1e-4)
+
+
+def test_a_class_stays_known_when_its_kernels_are_let_go(executor: hg.Executor) -> None:
+    """Devices keep some hundred kernels at hand; what launches of a long program run is more."""
+    late = _planned_late(executor.backend, _elementwise)
+    assert len(late) < 8, f"planned anew for rows of {late}"
+
+
+def test_a_class_stays_known_when_its_tables_are_let_go() -> None:
+    """Roots of unity on the CPU, of which some are kept; launches hold their addresses."""
+    late = _planned_late("cpu", _fourier)
     assert len(late) < 8, f"planned anew for rows of {late}"

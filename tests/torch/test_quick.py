@@ -15,7 +15,7 @@ import pytest
 
 torch: Any = pytest.importorskip("torch")
 import hologram as hg  # noqa: E402
-import hologram_torch  # noqa: E402, F401
+import hologram_torch.computing  # noqa: E402, F401
 from hologram.foundation.bounded_caches import FIFOCache  # noqa: E402
 from hologram.foundation.errors import HologramError, OutOfMemory  # noqa: E402
 from hologram.runtime.launches.launcher import Structure  # noqa: E402

@@ -7,10 +7,12 @@ import math
 import numpy as np
 
 from hologram.backends.cpu.fourier.transforms import Kind
+from hologram.foundation.bounded_caches import found_again
 from hologram.foundation.dtypes import DType
 from hologram.opset.fourier.passes import unity
 
 
+@found_again
 def pass_roots(radices: tuple[int, ...], part: DType) -> np.ndarray:
     """What the passes turn by, in their order."""
     n, s, found = math.prod(radices), 1, [np.zeros(1, np.complex128)]
@@ -22,6 +24,7 @@ def pass_roots(radices: tuple[int, ...], part: DType) -> np.ndarray:
     return np.concatenate(found[1:] or found).view(np.float64).astype(part.numpy)
 
 
+@found_again
 def turns(kind: Kind) -> np.ndarray:
     """What elements are turned by between both transforms, by blocks of lanes, then elements."""
     starts = np.minimum(np.arange(kind.blocks) * kind.lanes, kind.n2 - kind.lanes)

@@ -16,6 +16,7 @@ from hologram.backends.cpu.products import convolving, panels, patches
 from hologram.backends.cpu.products.panels import DEPTH, MICRO_ROWS
 from hologram.compiled.machine_code.engine import Code, Engine
 from hologram.compiled.machine_code.objects import kept_code
+from hologram.foundation.bounded_caches import found_again
 from hologram.foundation.dtypes import DType, f32, f64
 from hologram.foundation.frozen import frozen
 
@@ -114,6 +115,7 @@ class Box:
 
 
 @functools.lru_cache(maxsize=1024)
+@found_again
 def _taps(
     channels: int, height: int, width: int, down: int, right: int,
     step: int, phase: int, row_pitch: int, channel_pitch: int,
