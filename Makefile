@@ -4,55 +4,60 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 BACKEND ?= auto
 MINUTES ?= inf
-# The suite's operations on backends whose hardware is emulated: one test in EVERY, as clang compiles each kernel.
+# Processes of the suite at work at a time, and the time that its tests may take together (tests/harness).
+WORKERS ?= 2
+FIT     ?= 6
+SUITE    = $(BIN)/python -m pytest --pool $(WORKERS)
 EVERY   ?= 16
-ifeq ($(shell uname -s),Linux)
-EMULATED = $(TESTS) --whole --backend cuda-emulated --backend metal-emulated --every $(EVERY) tests/test_ops.py
-endif
-# Half of the suite's time is compilers. Most of it does without optimising; what is about optimised code, demos,
-# language models and the documents run as users have them, and one operation in 4 runs again so.
-TESTS       = $(BIN)/pytest -n 2 --dist worksteal
-AS_USERS    = tests/backends/cpu tests/cli tests/demo tests/llm tests/test_documents.py tests/torch/test_gguf.py \
-              tests/opset/test_long_sums.py
-UNOPTIMISED = HOLOGRAM_CPU_OPTIMISE=0 GALLIVM_PERF=nopt $(TESTS) $(AS_USERS:%=--ignore=%)
-# The same on other drivers of WebGPU: SwiftShader (Debian's chromium brings it), and one that lacks all that one may lack.
 SWIFTSHADER ?= /usr/lib/chromium/vk_swiftshader_icd.json
-OPERATIONS   = --whole --backend webgpu --every $(EVERY) tests/test_ops.py
-OTHER_DRIVER = $(TESTS) $(OPERATIONS)
-# Mesa of Debian's backports, unpacked there by requirements/mesa.sh; empty: not tested.
+export SWIFTSHADER
+# Mesa of Debian's backports, unpacked there by requirements/mesa.sh.
 MESA ?= build/mesa
 
 # Empty is unset: tests start many interpreters, which would compile what they import again and again.
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test system drivers libraries newest check bench card docs clean
+.PHONY: help demo test test-all suite quick map lint types system drivers libraries newest check bench card docs clean
 
 help: ## what can be made
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(VENV)/demo ## an image pipeline and a trained classifier on the best backend (BACKEND=webgpu for another)
 	$(BIN)/hologram demo --backend $(BACKEND) --output out
 
-test: ## everything that CI runs: lint, types, import rules, and tests on every backend here
+test: ## what CI runs: lint, types, import rules, and the tests: those that changes touch, and a part of the others
 	@$(MAKE) --no-print-directory -j2 system $(VENV)/test
-	$(MAKE) --no-print-directory check
-	$(UNOPTIMISED)
-	$(TESTS) $(AS_USERS)
-	$(TESTS) --every 4 tests/test_ops.py tests/test_random_programs.py
-	$(EMULATED)
-	@$(MAKE) --no-print-directory drivers EVERY=48 MESA=
+	$(MAKE) --no-print-directory lint
+	$(MAKE) --no-print-directory -j2 types suite
+
+test-all: ## the same with every test
+	@$(MAKE) --no-print-directory -j2 system $(VENV)/test
+	$(MAKE) --no-print-directory lint
+	$(MAKE) --no-print-directory -j2 types suite FIT=inf
+
+suite: $(VENV)/test # the tests, in processes of all kinds
+	@mkdir -p build
+	$(SUITE) --minutes $(FIT) --profile build/suite.jsonl
+
+quick: $(VENV)/test ## while you write: the tests that your changes touch, on the CPU, in a minute or so
+	$(BIN)/ruff check .
+	HOLOGRAM_CPU_OPTIMISE=0 $(BIN)/pytest -q -n $(WORKERS) --dist worksteal --backend cpu --touched --minutes 1
+
+map: $(VENV)/test ## what `make test` chooses by: runs the suite twice, and writes tests/map.json
+	$(MAKE) --no-print-directory suite FIT=inf
+	rm -rf build/coverage
+	$(SUITE) -p tests.harness.covering --coverage build/coverage
+	$(BIN)/python -m tests.harness.map build/suite.jsonl build/coverage
 
 system: # the packages of the system that tests need
 	@sh requirements/system.sh
 
-drivers: $(VENV)/test ## the operations on other drivers of WebGPU; EVERY=1 for all of them
-	HOLOGRAM_WITHOUT=int64,float64,float16,subgroups,immediates,limits,division,choices,contraction,remainder $(OTHER_DRIVER)
-	@test -e $(SWIFTSHADER) || echo "not tested: SwiftShader (apt-get install chromium, or SWIFTSHADER=its ICD file)"
-	test ! -e $(SWIFTSHADER) || VK_DRIVER_FILES=$(SWIFTSHADER) VK_ICD_FILENAMES=$(SWIFTSHADER) $(OTHER_DRIVER)
-	@test -z "$(MESA)" || sh requirements/mesa.sh $(MESA) || true
-	@test -n "$(MESA)" -a -x "$(MESA)/with" || echo "not tested: Mesa 26 (make drivers, where Debian's packages can be had)"
-	test -z "$(MESA)" -o ! -x "$(MESA)/with" || $(MESA)/with $(BIN)/python -m pytest -q $(OPERATIONS)
+drivers: $(VENV)/test ## the operations on other drivers of WebGPU, one test in EVERY=16
+	$(SUITE) --kinds lacking,swiftshader --every $(EVERY)
+	@sh requirements/mesa.sh $(MESA) || true
+	@test -x "$(MESA)/with" || echo "not tested: Mesa 26 (where Debian's packages can be had)"
+	test ! -x "$(MESA)/with" || $(MESA)/with $(BIN)/python -m pytest -q --whole --backend webgpu --every $(EVERY) tests/test_ops.py
 
 libraries: $(VENV)/libraries ## scripts of libraries too large for CI on the device; the table of docs/pytorch.md
 	@mkdir -p out
@@ -62,11 +67,15 @@ newest: $(VENV)/test ## the newest packages that pip gives, and the oldest that 
 	@mkdir -p build
 	$(BIN)/python requirements/newest.py build/newest $(NAMES)
 
-check: $(VENV)/test ## lint, types and import rules
+check: lint types ## lint, types and import rules
+
+lint: $(VENV)/test # what takes seconds
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/pyright --pythonpath $(BIN)/python
 	$(BIN)/lint-imports
+
+types: $(VENV)/test # what takes a minute
+	$(BIN)/pyright --pythonpath $(BIN)/python
 
 bench: $(VENV)/bench ## the same work here and in the peers that are installed, every suite
 	$(BIN)/python bench/peers.py --suite cpu --json out/peers-cpu.json

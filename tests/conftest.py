@@ -6,7 +6,6 @@ import functools
 import gc
 import os
 import tempfile
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -16,7 +15,8 @@ import pytest
 import hologram as hg
 from hologram.backends import registry
 from tests.backends import emulated
-from tests.harness import profile
+from tests.harness import run
+from tests.harness.sampling import backend_of
 from tests.needs import Lacking
 
 # Everything else runs in CI: the machine installs what it needs (requirements/).
@@ -24,28 +24,12 @@ ABSENT_IN_CI = ("cuda", "metal")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    run.add_options(parser)
     parser.addoption(
         "--backend",
         action="append",
         choices=sorted({*registry.discover(), *emulated.NAMES}),
         help="run the tests on this backend only (may be repeated); a test that it cannot run fails",
-    )
-    parser.addoption(
-        "--every",
-        type=int,
-        default=1,
-        metavar="N",
-        help="run one test in N, evenly spread: a part, always the same, of what takes too long as a whole",
-    )
-    parser.addoption(
-        "--whole",
-        action="store_true",
-        help="run all of what the mark `sampled` thins out",
-    )
-    parser.addoption(
-        "--profile",
-        metavar="FILE",
-        help="note what each test takes; `python -m tests.harness.profile FILE` adds it up",
     )
     parser.addoption(
         "--update-golden",
@@ -56,6 +40,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """What tests compile persists for their run only, and never meets the user's own kernels."""
+    run.configure(config)
     if set(emulated.NAMES) & set(config.getoption("--backend") or ()):
         emulated.install()
     # The workers of xdist share the directory of the process that starts them.
@@ -63,8 +48,6 @@ def pytest_configure(config: pytest.Config) -> None:
         folder = tempfile.TemporaryDirectory(prefix="hologram-tests-")
         os.environ["HOLOGRAM_CACHE_DIR"] = folder.name
         config.add_cleanup(folder.cleanup)
-    if config.getoption("--profile"):
-        profile.install(config, config.getoption("--profile"))
 
 
 @functools.lru_cache(maxsize=1)
@@ -93,37 +76,6 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "backend" in metafunc.fixturenames:
         names = metafunc.config.getoption("--backend") or present()
         metafunc.parametrize("backend", names, scope="session")
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    kept = items if config.getoption("--whole") else list(sampled(items))
-    kept = kept[:: config.getoption("--every")]
-    left_out = set(items).difference(kept)
-    if left_out:
-        items[:] = kept
-        config.hook.pytest_deselected(items=list(left_out))
-
-
-def sampled(items: list[pytest.Item]) -> Iterator[pytest.Item]:
-    """One in as many cases of a file's tests as its mark says, evenly spread; tests without cases all run.
-
-    Each backend begins one case later than the one before, so that together they run more of the cases.
-    """
-    seen: dict[str, Counter[str | None]] = {}
-    for item in items:
-        mark, file = item.get_closest_marker("sampled"), item.nodeid.partition("::")[0]
-        if mark is None or not cases(item):
-            yield item
-            continue
-        counts, backend = seen.setdefault(file, Counter()), backend_of(item)
-        counts[backend] += 1
-        if (counts[backend] - 1 + list(counts).index(backend)) % mark.args[0] == 0:
-            yield item
-
-
-def cases(item: pytest.Item) -> bool:
-    """Whether a test has cases, beside the backends."""
-    return bool(set(getattr(getattr(item, "callspec", None), "params", ())) - {"backend"})
 
 
 def pytest_collection_finish() -> None:
@@ -217,15 +169,3 @@ def forbid_skip(report: Any, backend: str | None, config: pytest.Config) -> None
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
         report.outcome = "failed"
         report.longrepr = f"{report.nodeid} was skipped, but must run here: {reason}"
-
-
-def backend_of(node: pytest.Item | pytest.Collector) -> str | None:
-    """The backend that a test is for: its parameter, or its folder under tests/backends."""
-    callspec = getattr(node, "callspec", None)
-    for name in ("backend", "executor"):
-        if callspec is not None and name in callspec.params:
-            return str(callspec.params[name])
-    parts = node.path.parts
-    if "backends" in parts[:-1]:
-        return parts[parts.index("backends") + 1].removesuffix(".py")
-    return None

@@ -114,4 +114,4 @@ def main(path: str, rows: int = 40) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:2])
+    main(sys.argv[1])
