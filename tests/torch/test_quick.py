@@ -82,8 +82,11 @@ def test_compiled_code_asks_python_nothing(monkeypatch: Any) -> None:
     for call in calls:
         for _ in range(KNOWN):
             call(a, b)
-        taken.clear()
-        found = call(a, b)
+        for _ in range(3):  # a call may find no block of memory that waits, and then asks for one
+            taken.clear()
+            found = call(a, b)
+            if not taken:
+                break
         assert not taken
         _same(found, call(x, y))
 
