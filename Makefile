@@ -38,7 +38,7 @@ test-all: ## the same with every test
 
 suite: $(VENV)/test # the tests, in processes of all kinds
 	@mkdir -p build
-	$(SUITE) --minutes $(FIT) --profile build/suite.jsonl
+	$(SUITE) --minutes $(FIT) --profile=build/suite.jsonl
 
 quick: $(VENV)/test ## while you write: the tests that your changes touch, on the CPU, in a minute or so
 	$(BIN)/ruff check .
@@ -47,7 +47,7 @@ quick: $(VENV)/test ## while you write: the tests that your changes touch, on th
 map: $(VENV)/test ## what `make test` chooses by: runs the suite twice, and writes tests/map.json
 	$(MAKE) --no-print-directory suite FIT=inf
 	rm -rf build/coverage
-	$(SUITE) -p tests.harness.covering --coverage build/coverage
+	$(SUITE) -p tests.harness.covering --coverage=build/coverage
 	$(BIN)/python -m tests.harness.map build/suite.jsonl build/coverage
 
 system: # the packages of the system that tests need

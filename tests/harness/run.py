@@ -63,6 +63,11 @@ class Run:
             width = config.getoption("--pool") or config.getoption("numprocesses", None) or 1
             asked = config.option
             self.choice = choose(asked.minutes, width, asked.residue, asked.touched)
+            if asked.touched and config.args == config.getini(
+                "testpaths"
+            ):  # or all would be collected for a few
+                files = sorted({group.partition("[")[0] for group in self.choice.groups})
+                config.args = [path for path in files if (ROOT / path).exists()] or ["tests/harness"]
 
     @property
     def missing(self) -> list[str]:
