@@ -9,6 +9,7 @@ WORKERS ?= 2
 FIT     ?= 6
 SUITE    = $(BIN)/python -m pytest --pool $(WORKERS)
 EVERY   ?= 16
+COUNT   ?= 20
 SWIFTSHADER ?= /usr/lib/chromium/vk_swiftshader_icd.json
 export SWIFTSHADER
 # Mesa of Debian's backports, unpacked there by requirements/mesa.sh.
@@ -18,7 +19,7 @@ MESA ?= build/mesa
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all suite quick map lint types system drivers libraries newest check bench card docs clean
+.PHONY: help demo test test-all suite quick map mutants lint types system drivers libraries newest check bench card docs clean
 
 help: ## what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,6 +50,10 @@ map: $(VENV)/test ## what `make test` chooses by: runs the suite twice, and writ
 	rm -rf build/coverage
 	$(SUITE) -p tests.harness.covering --coverage=build/coverage
 	$(BIN)/python -m tests.harness.map build/suite.jsonl build/coverage
+
+mutants: $(VENV)/test ## how many of COUNT errors, planted at random (SEED), the suite finds
+	$(BIN)/python -m pip install --quiet --requirement requirements/mutants.txt
+	$(BIN)/python -m tests.mutants --count $(COUNT) $(SEED:%=--seed %)
 
 system: # the packages of the system that tests need
 	@sh requirements/system.sh
