@@ -29,7 +29,9 @@ LYING: dict[str, Callable[[Any], Any]] = {
 
 def test_methods_that_numpy_has_too(executor: hg.Executor) -> None:
     ours = set(dir(executor.tensor(X)))
-    assert {n for n in dir(np.ndarray) if not n.startswith("_") and n not in ours} == LACKING
+    # Some say only that they are gone; "tostring" goes with NumPy 2.3.
+    theirs = {n for n in dir(X) if not n.startswith("_") and hasattr(X, n)} - {"tostring"}
+    assert theirs - ours == LACKING
 
 
 @pytest.mark.parametrize("order", ["C", "F", "A", "K"])
