@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,13 +15,12 @@ from hologram.frontend.tensor import Tensor
 from hologram.machine.axes import row_major
 from hologram.machine.layout import Layout
 from hologram.runtime.dispatch import deferred
-from hologram_torch.device import pinned
 from hologram_torch.device.devices import devices
 from hologram_torch.kernels.numbers import element
 from hologram_torch.kernels.operators import LOOP, operator
 from hologram_torch.kernels.overlap import refuse_overlap
 from hologram_torch.kernels.plain import Plain
-from hologram_torch.kernels.registry import implements, library, override, register
+from hologram_torch.kernels.registry import implements, override, register
 from hologram_torch.kernels.views import register_compiled
 from hologram_torch.native import SLOWER
 from hologram_torch.reach import reach
@@ -376,28 +373,3 @@ def _moved(
 
 
 register("_to_copy", _to_copy, recorded=True)
-
-
-_PINNED: dict[int, int] = {}  # where memory begins that `pin_memory` gave and somebody holds, and its bytes
-
-
-def _pin_memory(x: torch.Tensor, device: Any = None) -> torch.Tensor:
-    """A copy in plain memory of the host, from which the device copies as quickly; `is_pinned` knows it again."""
-    block = np.empty(max(x.numel() * x.element_size(), 1), np.uint8)
-    memory = torch.from_numpy(block)
-    place = memory.data_ptr()
-    _PINNED[place] = block.size
-    weakref.finalize(block, _PINNED.pop, place, None)  # the tensor's memory holds it
-    return memory[: x.numel() * x.element_size()].view(x.dtype).reshape(x.shape).copy_(x)
-
-
-def _is_pinned(x: torch.Tensor, device: Any = None) -> bool:
-    storage = x.untyped_storage()
-    return storage.data_ptr() in _PINNED or pinned.is_pinned(storage)
-
-
-if not torch.cuda.is_available():  # whose pinned memory is worth having
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Warning only once for all operators", UserWarning)
-        library.impl("_pin_memory", _pin_memory, "CPU")
-        library.impl("is_pinned", _is_pinned, "CPU")

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import hologram_torch  # noqa: F401  (the device)
-from hologram_torch.aten import memory
+from hologram_torch.aten import pinning
 
 DEVICE = "hologram"
 pytestmark = [
@@ -31,13 +31,13 @@ def test_pinned_memory_is_known_again() -> None:
 
 
 def test_pinned_memory_is_forgotten_with_its_tensor() -> None:
-    before = len(memory._PINNED)
+    before = len(pinning._PINNED)
     view = torch.zeros(1000).pin_memory()[10:]
-    assert len(memory._PINNED) == before + 1
+    assert len(pinning._PINNED) == before + 1
     assert view.is_pinned()
     del view
     gc.collect()
-    assert len(memory._PINNED) == before
+    assert len(pinning._PINNED) == before
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="PyTorch's hooks are changed on Linux alone")
