@@ -172,9 +172,11 @@ def of_outputs(
     """The error for outputs of these dtypes, or None where the operator takes them, or not even its arguments."""
     if torch.Tag.nondeterministic_seeded in overload.tags:
         return None
-    args, kwargs = _on_host(args, kwargs, _are_many(args, kwargs))
-    rest = {name: value for name, value in kwargs.items() if name not in names}
-    if _error(base, args, rest) is not None:
-        return None
+    small = _are_many(args, kwargs)
     empty = {name: torch.empty(0, dtype=kwargs[name].dtype, device=HOST) for name in names}
-    return _error(overload, args, rest | empty)
+    for element in (0, 1):  # pivots count from 1
+        given, named = _on_host(args, kwargs, small, element)
+        rest = {name: value for name, value in named.items() if name not in names}
+        if _error(base, given, rest) is None:
+            return _error(overload, given, rest | empty)
+    return None

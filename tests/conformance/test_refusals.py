@@ -9,7 +9,19 @@ import hologram_torch  # noqa: E402, F401
 from tests.conformance import refusals  # noqa: E402
 
 # Refused by kernels, by adapters of several operations, by decompositions, and without PyTorch's knowing the results.
-ENTRIES = ("addcdiv", "aminmax", "argmax", "bincount", "cross", "frac", "masked_select", "median", "topk")
+ENTRIES = (
+    "addcdiv",
+    "aminmax",
+    "argmax",
+    "bincount",
+    "cross",
+    "frac",
+    "linalg.lu_solve",
+    "lu_unpack",
+    "masked_select",
+    "median",
+    "topk",
+)
 
 
 @pytest.mark.parametrize("name", ENTRIES)
