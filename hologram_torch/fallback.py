@@ -89,7 +89,7 @@ def on_host(overload: Any, args: tuple[Any, ...], kwargs: dict[str, Any], by_des
     storages: dict[int, torch.Tensor] = {}
     hosts: dict[int, torch.Tensor] = {}
     for x in mine:
-        hosts[id(x)] = _down(x, storages)
+        hosts[id(x)] = _down(x, storages, _writes(overload))
     origin = {id(host): x for x in mine if (host := hosts[id(x)]) is not None}
     before = {key: flat.clone() if _writes(overload) else flat for key, flat in storages.items()}
 
@@ -114,6 +114,7 @@ def on_host(overload: Any, args: tuple[Any, ...], kwargs: dict[str, Any], by_des
             host = hosts[id(x)]
             if host.shape != x.shape:  # outputs may have been resized
                 x.resize_(host.shape)
+                x.as_strided_(host.shape, host.stride())
                 x.copy_(host)
             elif not torch.equal(storages[_key(x)].view(torch.uint8), before[_key(x)].view(torch.uint8)):
                 x.copy_(host)
@@ -123,14 +124,18 @@ def on_host(overload: Any, args: tuple[Any, ...], kwargs: dict[str, Any], by_des
     return pytree.tree_map(up, result)
 
 
-def _down(x: torch.Tensor, storages: dict[int, torch.Tensor]) -> torch.Tensor:
-    """The tensor on the host; what shares memory on the device shares it there."""
+def _down(x: torch.Tensor, storages: dict[int, torch.Tensor], writes: bool) -> torch.Tensor:
+    """The tensor on the host; what shares memory on the device shares it there.
+
+    Where the operator writes, its memory is PyTorch's own, since an output without elements grows.
+    """
     key = _key(x)
     flat = storages.get(key)
     own = hologram_tensor(x)
     if flat is None:
         whole = type(own)(own.buffer, own.buffer.kind.layout)
-        flat = storages[key] = host_tensor(whole.to_numpy().reshape(-1))
+        flat = host_tensor(whole.to_numpy().reshape(-1))
+        flat = storages[key] = flat.clone() if writes else flat
     if flat.dtype != x.dtype:
         flat = flat.view(x.dtype)
     return flat.as_strided(x.shape, x.stride(), x.storage_offset())

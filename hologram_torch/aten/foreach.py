@@ -17,6 +17,7 @@ from hologram_torch.kernels.fused import Fused, in_torch
 from hologram_torch.kernels.lists import Updates, alike, apart, is_device_scalar, numbers, wide
 from hologram_torch.kernels.operators import LOOP, known, operator
 from hologram_torch.kernels.registry import register
+from hologram_torch.kernels.strides import iterated, outermost_first
 from hologram_torch.redispatch import redispatched
 from hologram_torch.tensors.memory import hologram_tensor, torch_tensor
 
@@ -106,9 +107,24 @@ class OnLists:
                 return self.over(lists[:1], lists[1:], *given[1:])
             taken_lists = [[hologram_tensor(x) for x in each] for each in lists]
             shared = [hologram_tensor(x) if isinstance(x, torch.Tensor) else x for x in given[1:]]
-            return [torch_tensor(x) for x in self.new(taken_lists[:1], taken_lists[1:], *shared)[0]]
+            return [torch_tensor(x) for x in self._laid_out(taken_lists, shared)]
 
         return kernel
+
+    def _laid_out(self, lists: list[list[Tensor]], shared: Sequence[Any]) -> list[Tensor]:
+        """New results, whose axes lie in memory in the order that their operands give."""
+        if all(x.layout.is_contiguous for each in lists for x in each):
+            return self.new(lists[:1], lists[1:], *shared)[0]
+        orders = []
+        for place in zip(*lists, strict=True):
+            shape = place[0].shape
+            orders.append(outermost_first(shape, iterated(shape, [x.strides for x in place])))
+        turned = [[x.permute(order) for x, order in zip(each, orders, strict=True)] for each in lists]
+        results = self.new(turned[:1], turned[1:], *shared)[0]
+        return [
+            x.permute([order.index(k) for k in range(x.ndim)])
+            for x, order in zip(results, orders, strict=True)
+        ]
 
 
 def _lists(count: int) -> Callable[..., Any]:

@@ -10,6 +10,9 @@ from torch._ops import OpOverload
 from torch.fx import Node
 from torch.utils import _pytree as pytree
 
+from hologram_torch.kernels import strides
+from hologram_torch.kernels.operators import name_of, present
+
 CONVOLUTIONS = (torch.ops.aten.convolution.default, torch.ops.aten.convolution_backward.default)
 
 
@@ -77,11 +80,31 @@ def _convolution(theirs: Callable[..., Any], suggested: Callable[..., Any]) -> C
     return fake
 
 
+def _ruled(rule: strides.Like) -> Callable[..., Any]:
+    """A rule of the device's for fake tensors of it, whose sizes are numbers; others lie as PyTorch says."""
+    from torch._subclasses.fake_tensor import FakeTensor, in_kernel_invocation_manager
+
+    def fake(mode: Any, operator: OpOverload, *args: Any, **kwargs: Any) -> Any:
+        tensors = [x for x in pytree.tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
+        sizes = [n for x in tensors for n in (*x.shape, *x.stride())]
+        if any(x.device.type != "hologram" for x in tensors) or any(type(n) is not int for n in sizes):
+            return NotImplemented
+        device = tensors[0].device
+        with in_kernel_invocation_manager(mode):
+            results = rule(*args, **kwargs)
+        return pytree.tree_map_only(torch.Tensor, lambda x: FakeTensor(mode, x, device), results)
+
+    return fake
+
+
 def settle() -> None:
-    """Has fake tensors of the device lie as its convolutions do; without PyTorch's table copies make up for it."""
+    """Has fake tensors of the device lie as its results do; without PyTorch's table copies make up for it."""
     from torch._prims_common import suggest_memory_format  # which takes sizes that are symbols
     from torch._subclasses import fake_impls
 
     table: dict[Any, Any] = fake_impls.op_implementations_dict
     for operator in CONVOLUTIONS:
         table[operator] = _convolution(table[operator], suggest_memory_format)
+    for operator in present(" ".join(strides.RULES)):
+        if strides.RULES[name_of(operator)] is not strides.of_device and operator not in table:
+            table[operator] = _ruled(strides.RULES[name_of(operator)](operator))

@@ -11,6 +11,7 @@ from hologram.frontend.tensor import Tensor
 from hologram.machine.layout import Layout
 from hologram.opset.logic import where
 from hologram.runtime.launches.recording import Unrepeatable, asked
+from hologram_torch.kernels.strides import outermost_first
 from hologram_torch.tensors.formats import is_channels_last
 
 
@@ -30,7 +31,7 @@ def placed(result: Tensor, wanted: Layout, tensors: Sequence[Tensor]) -> Tensor:
     if alike and own(result, tensors):
         return _named(result, wanted)
     shape = wanted.shape
-    order = _order(wanted)
+    order = outermost_first(wanted.shape, wanted.strides)
     if wanted.is_contiguous or 0 in shape:
         return _named(result.clone(), wanted)
     if not same_steps(Layout.contiguous(wanted.dtype, [shape[k] for k in order]), wanted.permute(order)):
@@ -67,18 +68,12 @@ def traced_result(result: Tensor, wanted: Layout | None, tensors: Sequence[Tenso
         result = result.astype(wanted.dtype)
     shape, step = result.shape, 1
     strides = [1] * len(shape)
-    for k in _order(wanted)[::-1]:
+    for k in outermost_first(wanted.shape, wanted.strides)[::-1]:
         strides[k] = step
         if plain(step) != wanted.strides[k]:
             raise Unrepeatable
         step *= max(shape[k], 1)
     return placed(result, Layout(wanted.dtype, shape, tuple(strides)), tensors)
-
-
-def _order(layout: Layout) -> list[int]:
-    """The axes, the outermost in memory first."""
-    shape, strides = layout.shape, layout.strides
-    return sorted(range(len(shape)), key=lambda k: (strides[k], shape[k] != 1), reverse=True)
 
 
 def same_steps(a: Layout, b: Layout) -> bool:

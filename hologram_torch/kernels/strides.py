@@ -48,6 +48,7 @@ def of_device(overload: OpOverload) -> Like:
         return overload
 
     def like(*args: Any, **kwargs: Any) -> Any:
+        overload(*args, **kwargs)  # fake tensors log what they refuse
         with fake_tensors():
             given = pytree.tree_map_only(
                 torch.Tensor,
@@ -61,12 +62,14 @@ def of_device(overload: OpOverload) -> Like:
 
 
 def as_images(overload: OpOverload, position: int = 0) -> Like:
-    """The first result in the memory format of the argument at a position."""
+    """The first result, if there is one, in the memory format of the argument at a position."""
 
     def like(*args: Any, **kwargs: Any) -> Any:
         results = overload(*args, **kwargs)
         several = isinstance(results, (tuple, list))
         first = results[0] if several else results
+        if first is None:
+            return results
         first = torch.empty_like(first, memory_format=memory_format(args[position]))
         return (first, *results[1:]) if several else first
 
@@ -74,7 +77,30 @@ def as_images(overload: OpOverload, position: int = 0) -> Like:
 
 
 def row_by_row(overload: OpOverload) -> Like:
-    return lambda *args, **kwargs: overload(*args, **kwargs).contiguous()
+    def like(*args: Any, **kwargs: Any) -> Any:
+        return pytree.tree_map_only(torch.Tensor, torch.Tensor.contiguous, overload(*args, **kwargs))
+
+    return like
+
+
+def rolled(overload: OpOverload) -> Like:
+    """Along axes the two parts are concatenated, which keeps channels_last unless one of them is empty."""
+    kept = as_images(overload)
+
+    def like(x: Any, shifts: Sequence[int], dims: Sequence[int] = ()) -> Any:
+        moves = bool(dims) and all(shift % max(x.shape[d], 1) for shift, d in zip(shifts, dims, strict=False))
+        return (kept if moves else overload)(x, shifts, dims)
+
+    return like
+
+
+def as_the_first(overload: OpOverload) -> Like:
+    return lambda x, *args, **kwargs: torch.empty_like(x)
+
+
+def with_a_mask(overload: OpOverload) -> Like:
+    """A result like the first argument, and a mask like it; no kernel without elements tells so."""
+    return lambda x, *args, **kwargs: (torch.empty_like(x), torch.empty_like(x, dtype=torch.bool))
 
 
 def one_by_one(overload: OpOverload) -> Like:
@@ -86,6 +112,11 @@ def one_by_one(overload: OpOverload) -> Like:
         return _meta(result, result.shape, iterated(result.shape, both))
 
     return like
+
+
+def outermost_first(shape: Sequence[int], strides: Sequence[int]) -> list[int]:
+    """The axes in the order in which they lie in memory."""
+    return sorted(range(len(shape)), key=lambda k: (strides[k], shape[k] != 1), reverse=True)
 
 
 def iterated(shape: Sequence[int], operands: Sequence[Sequence[int]]) -> tuple[int, ...]:
@@ -124,22 +155,43 @@ def iterated(shape: Sequence[int], operands: Sequence[Sequence[int]]) -> tuple[i
 
 
 _PADS = [f"{kind}_pad{axes}d" for kind in ("reflection", "replication") for axes in (2, 3)]
+_FAKE = "fake_quantize"
 # By ATen's names.
 RULES: dict[str, Callable[[OpOverload], Like]] = {
     **dict.fromkeys(("_fft_c2c", "_fft_c2r", "_fft_r2c", "_linalg_svd", "linalg_eig"), of_device),
-    **dict.fromkeys((*_PADS, "channel_shuffle", "max_unpool2d", "pixel_shuffle"), as_images),
     **dict.fromkeys(
-        (*(f"{name}_backward" for name in _PADS), "native_batch_norm_backward"),
+        (*_PADS, "channel_shuffle", "max_unpool2d", "native_group_norm", "pixel_shuffle"), as_images
+    ),
+    **dict.fromkeys(
+        (*(f"{name}_backward" for name in _PADS), "native_batch_norm_backward", "native_group_norm_backward"),
         partial(as_images, position=1),
     ),
     **dict.fromkeys(
         ("copysign.Tensor", "div.Tensor_mode", "floor_divide", "native_dropout_backward"), one_by_one
     ),
-    "huber_loss_backward": row_by_row,
+    **dict.fromkeys(
+        (
+            "glu_backward",
+            "huber_loss_backward",
+            "isin.Tensor_Scalar",
+            "isin.Tensor_Tensor",
+            "log_sigmoid_forward",
+            "mse_loss_backward",
+            "smooth_l1_loss_backward",
+        ),
+        row_by_row,
+    ),
+    "log_sigmoid_backward": as_the_first,
+    "roll": rolled,
+    **dict.fromkeys(
+        (f"{_FAKE}_per_tensor_affine_cachemask", f"{_FAKE}_per_channel_affine_cachemask"), with_a_mask
+    ),
+    f"_{_FAKE}_per_tensor_affine_cachemask_tensor_qparams": with_a_mask,
 }
 
 
-COPIED = ("_fft_c2c.out", "_fft_c2r.out", "_fft_r2c.out")  # empty outputs of these become rows
+# Empty outputs of these become rows.
+COPIED = ("_fft_c2c.out", "_fft_c2r.out", "_fft_r2c.out", "cholesky.out", "stack.out")
 
 
 def like(overload: OpOverload) -> Like | None:

@@ -44,11 +44,32 @@ ON_IMAGES: dict[str, Call] = {
     "chosen channels": lambda x: x[:, torch.tensor([2, 0], device=x.device)],
     "a mask of images": lambda x: x[torch.tensor([False, True], device=x.device)],
     "in an empty output": lambda x: torch.mul(x, x, out=_ones(x, 0)),
+    "stacked in an empty output": lambda x: torch.stack([x, x], 1, out=_ones(x, 0)),
+    "factored in an empty output": lambda x: torch.linalg.ldl_solve(
+        *torch.linalg.ldl_factor(x @ x.mT), x, out=_ones(x, 0)
+    ),
     "in an output resized to itself": lambda x: x.clone().resize_(x.shape),
     "signs of others": lambda x: torch.copysign(x, x[:1]),
     "a transform": lambda x: torch.fft.rfft2(x, dim=(1, 3)).real,
     "positions": lambda x: (x > 2).nonzero(),
     "pairs of positions": lambda x: torch.argwhere(x[0, 0] > 2),
+    "rolled": lambda x: torch.roll(x, (1, 2), (0, 1)),
+    "rolled by nothing along one": lambda x: torch.roll(x, (1, 4), (0, 1)),
+    "rolled as a row": lambda x: torch.roll(x, 3),
+    "halves exchanged": torch.fft.fftshift,
+    "slopes of no training": lambda x: F.rrelu(x, training=False),
+    "logarithms of sigmoids": F.logsigmoid,
+    "those that are in": lambda x: torch.isin(x, x.flatten()[:3]),
+    "quantised": lambda x: torch.fake_quantize_per_tensor_affine(x, 0.1, 0, -128, 127),
+    "quantised by tensors": lambda x: torch.fake_quantize_per_tensor_affine(
+        x, _ones(x, 1), _ones(x, 1).int(), -128, 127
+    ),
+    "quantised by channels": lambda x: torch.fake_quantize_per_channel_affine(
+        x, _ones(x, 4), _ones(x, 4).int(), 1, -128, 127
+    ),
+    "attention": lambda x: F.scaled_dot_product_attention(x, x, x),
+    "attention of heads": lambda x: F.scaled_dot_product_attention(*[x.transpose(1, 2)] * 3),
+    "attention of one repeated": lambda x: F.scaled_dot_product_attention(*[x[:1].expand(x.shape)] * 3),
     "a copy of a view": lambda x: torch.view_copy(x, (8, 36)),
 }
 
@@ -71,6 +92,24 @@ def test_images(name: str) -> None:
                 _lies_alike(ON_IMAGES[name], x)
 
 
+ON_LISTS: dict[str, Call] = {
+    "numbers": lambda x: torch._foreach_mul([x, x + 1], 2.0),
+    "a number for each": lambda x: torch._foreach_add([x, x + 1], [2.0, 3.0]),
+    "two lists": lambda x: torch._foreach_maximum([x, x + 1], [2 - x, x]),
+    "a list row by row": lambda x: torch._foreach_mul([x, x.contiguous()], [x.contiguous(), x]),
+    "three lists": lambda x: torch._foreach_addcmul([x, x], [x + 1, x], [x, x + 2], 0.5),
+    "each alone": lambda x: torch._foreach_abs([x, x[:1].expand(x.shape)]),
+}
+
+
+@pytest.mark.parametrize("name", ON_LISTS)
+def test_lists(name: str) -> None:
+    for x in (IMAGES, IMAGES.to(memory_format=torch.channels_last), IMAGES.transpose(2, 3)):
+        for found, want in zip(ON_LISTS[name](x.to("hologram")), ON_LISTS[name](x), strict=True):
+            assert found.stride() == want.stride()
+            torch.testing.assert_close(found.cpu(), want)
+
+
 ON_VOLUMES: dict[str, Call] = {
     "a convolution": lambda x: F.conv3d(x, _ones(x, 3, 2, 2, 2, 2), _ones(x, 3)),
     "groups": lambda x: F.conv3d(x, _ones(x, 4, 1, 2, 2, 2), groups=2),
@@ -85,6 +124,27 @@ def test_volumes(name: str) -> None:
     _lies_alike(lambda x: ON_VOLUMES[name](x).view(2, -1), VOLUMES)
     found = ON_VOLUMES[name](VOLUMES.to("hologram").to(memory_format=torch.channels_last_3d))
     assert found.is_contiguous(memory_format=torch.channels_last_3d) == (name != "in f64")
+
+
+LOSSES: dict[str, Call] = {
+    "squares": lambda x: F.mse_loss(x, x.detach() + 1),
+    "smooth": lambda x: F.smooth_l1_loss(x, x.detach() + 1),
+    "gates": lambda x: F.glu(x, 1).sum(),
+    "logarithms of sigmoids": lambda x: F.logsigmoid(x).sum(),
+    "quantised": lambda x: torch.fake_quantize_per_tensor_affine(x, 0.1, 0, -128, 127).sum(),
+    "rolled": lambda x: torch.roll(x, 1, 0).square().sum(),
+}
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_gradients_of_losses(name: str) -> None:
+    slopes = []
+    for device in ("cpu", "hologram"):
+        x = IMAGES.to(device).to(memory_format=torch.channels_last).requires_grad_()
+        (slope,) = torch.autograd.grad(LOSSES[name](x), x)
+        slopes.append((slope.stride(), slope.cpu()))
+    assert slopes[0][0] == slopes[1][0]
+    torch.testing.assert_close(slopes[1][1], slopes[0][1], rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["a convolution", "a transposed convolution", "batches in training"])
@@ -119,3 +179,17 @@ def test_compiled_convolutions_keep_channels_last() -> None:
     assert found.is_contiguous(memory_format=torch.channels_last)
     found.sum().backward()
     assert weight.grad is not None
+
+
+@pytest.mark.parametrize(
+    "name", ["pixels from channels", "channels shuffled", "rolled", "halves exchanged", "groups normalised"]
+)
+def test_compiled_results_lie_as_the_hosts(name: str) -> None:
+    call = torch.compile(ON_IMAGES[name], backend="hologram", dynamic=False)
+    for images in (IMAGES, torch.cat([IMAGES, IMAGES], 1)):
+        for x in (images, images.to(memory_format=torch.channels_last)):
+            found, wanted = call(x.to("hologram")), ON_IMAGES[name](x)
+            assert [n for n, size in zip(found.stride(), found.shape, strict=True) if size > 1] == [
+                n for n, size in zip(wanted.stride(), wanted.shape, strict=True) if size > 1
+            ]
+            torch.testing.assert_close(found.cpu(), wanted, rtol=1e-4, atol=1e-4)

@@ -16,6 +16,7 @@ from hologram_torch.kernels.plain import Plain
 from hologram_torch.kernels.registry import implements, library
 from hologram_torch.kernels.results import ordered
 from hologram_torch.kernels.short.quick import quick
+from hologram_torch.kernels.strides import iterated, outermost_first
 from hologram_torch.wrapped import is_wrapped
 
 
@@ -141,7 +142,7 @@ for _key in ("PrivateUse1", "AutogradPrivateUse1"):
 
 def laid_like(x: Tensor, other: Tensor) -> Tensor:
     """A tensor with its axes in memory in the order of another's, as PyTorch expects of attention."""
-    order = sorted(range(other.ndim), key=lambda k: (other.strides[k], other.shape[k] != 1), reverse=True)
+    order = outermost_first(other.shape, iterated(other.shape, [other.strides]))
     return x if order == sorted(order) else ordered(x, order)
 
 
@@ -162,7 +163,8 @@ def attention(
     result = hg.scaled_dot_product_attention(
         query, key, value, attn_bias, causal=is_causal, scale=scale, enable_gqa=shared
     )
-    result = laid_like(result, query)
+    if query.strides[-1] == 1:  # else PyTorch takes another way, whose results lie row by row
+        result = laid_like(result, query)
     executor = query.executor
 
     # Nobody reads the rest. It is there because PyTorch expects it.

@@ -53,7 +53,8 @@ def rrelu_with_noise(
 ) -> torch.Tensor:  # fmt: skip
     """x above 0, elsewhere x by a random slope, which `noise` keeps; by the mean slope out of training."""
     if not training:
-        return torch.nn.functional.leaky_relu(x, (lower + upper) / 2)
+        rows = x.contiguous()  # as PyTorch's results lie
+        return torch.nn.functional.leaky_relu(rows, (lower + upper) / 2)
     result, slope = _leaky(hologram_tensor(x), uniform(x, generator), float(lower), float(upper))
     write(slope, hologram_tensor(noise))
     return torch_tensor(result)

@@ -46,7 +46,7 @@ def _refuse_range(name: str, low: int, high: int) -> None:
         )
 
 
-@implements("fake_quantize_per_tensor_affine_cachemask", inferred=False)
+@implements("fake_quantize_per_tensor_affine_cachemask")
 def per_tensor(x: Any, scale: float, zero_point: int, quant_min: int, quant_max: int) -> Any:
     """Also which numbers were in range, and so have a derivative."""
     name = "fake_quantize_per_tensor_affine"
@@ -66,7 +66,7 @@ def _switched(x: Tensor, scale: Tensor, zero: Tensor, on: Tensor, low: float, hi
     return hg.where(on, quantised, x), hg.logical_or(inside, hg.logical_not(on))
 
 
-@implements("_fake_quantize_per_tensor_affine_cachemask_tensor_qparams", inferred=False)
+@implements("_fake_quantize_per_tensor_affine_cachemask_tensor_qparams")
 def per_tensor_by_tensors(
     x: Any, scale: Any, zero_point: Any, fake_quant_enabled: Any, quant_min: int, quant_max: int
 ) -> Any:
@@ -80,7 +80,7 @@ def _across(x: Tensor, values: Tensor, axis: int) -> Tensor:
     return values.astype(dtypes.f32, copy=False).reshape(shape)
 
 
-@implements("fake_quantize_per_channel_affine_cachemask", inferred=False)
+@implements("fake_quantize_per_channel_affine_cachemask")
 def per_channel(x: Any, scale: Any, zero_point: Any, axis: int, quant_min: int, quant_max: int) -> Any:
     name = "fake_quantize_per_channel_affine"
     _refuse_range(name, quant_min, quant_max)
