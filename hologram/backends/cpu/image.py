@@ -23,11 +23,11 @@ from hologram.machine.kernel import Draft, Prepared, Repetition
 ADDRESS, F32, F64, INTEGER = range(4)  # what a word is told
 _HEADER = 5
 _TAIL = 3  # of a launch that is repeated: how often, while what is set, how many words move on
-_RUN = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+_RUN = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
 _CALLED = (
     *("PyLong_AsVoidPtr", "PyLong_AsLongLong", "PyFloat_AsDouble", "PyList_GetItem", "PyErr_Occurred"),
     *("PyErr_NoMemory", "PyEval_SaveThread", "PyEval_RestoreThread", "PyMem_RawMalloc", "PyMem_RawFree"),
-    "Py_IncRef",
+    *("PyErr_CheckSignals", "Py_IncRef"),
 )
 
 
@@ -43,7 +43,10 @@ class Patch:
 
 @frozen(slots=True)
 class Step:
-    """function(arguments, begin, end) over 0 .. total in slices; the arguments are the piece's words, or elsewhere."""
+    """function(arguments, begin, end) over 0 .. total in slices; the arguments are the piece's words, or elsewhere.
+
+    One with slices of 0 runs in interrupted launches as well.
+    """
 
     function: int
     total: int
@@ -153,7 +156,7 @@ class InPython:
         self._body = image[_HEADER:end]
         self._relocations = image[end : end + relocations]
         self._patches = image[end + relocations :].reshape(patches, 4).tolist()
-        self._run: Callable[[int], None] = _RUN(run)
+        self._run: Callable[[int], int] = _RUN(run)
         self._room = room
         self._image = image
 

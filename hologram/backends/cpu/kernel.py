@@ -15,6 +15,7 @@ from typing import Any
 from hologram.atlas import arithmetic
 from hologram.atlas.program import Program
 from hologram.atlas.text import digest
+from hologram.backends.cpu import interrupts
 from hologram.backends.cpu.image import ADDRESS, F32, F64, Patch, Piece, Step, prepared
 from hologram.backends.cpu.llvm.arguments import Slots
 from hologram.backends.cpu.llvm.module import module
@@ -238,6 +239,7 @@ class ProgramKernel(Kernel):
                 found = self._compiled.get(variant)
                 if found is None:
                     engine = self._host.engine()
+                    interrupts.known()
                     name = self.program.name
 
                     def text() -> tuple[str, tuple[str, ...]]:

@@ -13,6 +13,7 @@ declare ptr @PyLong_AsVoidPtr(ptr)
 declare i64 @PyLong_AsLongLong(ptr)
 declare double @PyFloat_AsDouble(ptr)
 declare ptr @PyErr_Occurred()
+declare i32 @PyErr_CheckSignals()
 declare ptr @PyErr_NoMemory()
 declare ptr @PyList_GetItem(ptr, i64)
 declare ptr @PyEval_SaveThread()
@@ -123,8 +124,16 @@ patched:
   br label %patch
 go:
   %state = call ptr @PyEval_SaveThread()
-  call void %run(ptr %body)
+  %interrupted = call i32 %run(ptr %body)
   call void @PyEval_RestoreThread(ptr %state)
+  %raised = icmp ne i32 %interrupted, 0  ; by a handler of a signal, meanwhile
+  br i1 %raised, label %failed, label %over
+over:
+  ; What Python runs next may be a `__del__`, where an exception is lost.
+  %came = call i32 @PyErr_CheckSignals()
+  %raises = icmp ne i32 %came, 0
+  br i1 %raises, label %failed, label %fine
+fine:
   br i1 %large, label %release, label %done
 release:
   call void @PyMem_RawFree(ptr %body)

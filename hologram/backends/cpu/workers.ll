@@ -5,6 +5,10 @@
 ; opens it, works on it like everyone else, closes it when no slice is left, and waits only for threads that had
 ; joined: a worker that the system has not scheduled yet delays nobody.
 ;
+; Between slices, between steps, and while the caller waits, interrupts are heard (interrupts.ll). An interrupted launch
+; leaves out the slices that nobody has begun, and the steps that follow but for those without a slice size: these end
+; what steps before them began. Then it says so to its caller.
+;
 ; A prelude, written by pool.py for this system, defines
 ;   @relax()                 the processor's hint that a thread spins
 ;   @wait(ptr word, i32 old) sleep while *word == old (may return early)
@@ -16,11 +20,12 @@
 %line1 = type { i64, [56 x i8] }                ; bit 32: launch is open; low bits: workers that joined it
 %line2 = type { i64, [56 x i8] }                ; slices claimed: from the front (low half), from the back
 %line3 = type { ptr, ptr, i64, i64, [32 x i8] } ; function, its arguments, total, slice size
-%line4 = type { i32, i32, i64, [48 x i8] }      ; a launch is under way; the pool stops; how often to look before sleeping
+; A launch is under way; the pool stops; how often to look before sleeping; the thread whose launch is under way.
+%line4 = type { i32, i32, i64, i64, [40 x i8] }
 %pool = type { %line0, %line1, %line2, %line3, %line4 }
 
 ; One step of a launch: function(arguments, begin, end) over 0 .. total in slices.
-%step = type { ptr, ptr, i64, i64 }             ; function, arguments, total, slice size
+%step = type { ptr, ptr, i64, i64 }             ; function, arguments, total, slice size (0: run in any case)
 %launch = type { ptr, i64, [0 x %step] }        ; pool, number of steps
 
 ; Takes slices until there are none. The caller of a launch takes them from the front (%mine = 1), workers from the
@@ -57,7 +62,9 @@ run:
   %after = add i64 %begin, %slice
   %end = call i64 @llvm.smin.i64(i64 %after, i64 %total)
   call void %function(ptr %arguments, i64 %begin, i64 %end)
-  br label %take
+  %heard = call i32 @hologram_heard()
+  %goes = icmp eq i32 %heard, 0
+  br i1 %goes, label %take, label %none
 none:
   ret void
 }
@@ -71,6 +78,8 @@ entry:
   %stop.at = getelementptr %pool, ptr %pool, i32 0, i32 4, i32 1
   %looks.at = getelementptr %pool, ptr %pool, i32 0, i32 4, i32 2
   %looks = load i64, ptr %looks.at
+  %caller.at = getelementptr %pool, ptr %pool, i32 0, i32 4, i32 3
+  call void @hologram_serve(ptr %caller.at)
   br label %idle
 idle:
   %seen = phi i32 [ 0, %entry ], [ %epoch, %join ], [ %epoch, %leave ]
@@ -139,9 +148,21 @@ ask:
   %busy.at = getelementptr %pool, ptr %pool, i32 0, i32 4, i32 0
   %swap = cmpxchg ptr %busy.at, i32 0, i32 1 acquire monotonic
   %mine = extractvalue { i32, i1 } %swap, 1
-  br i1 %mine, label %together, label %alone
+  br i1 %mine, label %together, label %some
 alone:
   call void %function(ptr %arguments, i64 0, i64 %total)
+  ret void
+some:
+  %begin = phi i64 [ 0, %ask ], [ %end, %some ]
+  %after = add i64 %begin, %slice
+  %end = call i64 @llvm.smin.i64(i64 %after, i64 %total)
+  call void %function(ptr %arguments, i64 %begin, i64 %end)
+  %heard = call i32 @hologram_heard()
+  %goes = icmp eq i32 %heard, 0
+  %left = icmp slt i64 %end, %total
+  %again = and i1 %goes, %left
+  br i1 %again, label %some, label %over
+over:
   ret void
 together:
   %epoch.at = getelementptr %pool, ptr %pool, i32 0, i32 0, i32 0
@@ -152,6 +173,9 @@ together:
   %arguments.at = getelementptr %pool, ptr %pool, i32 0, i32 3, i32 1
   %total.at = getelementptr %pool, ptr %pool, i32 0, i32 3, i32 2
   %slice.at = getelementptr %pool, ptr %pool, i32 0, i32 3, i32 3
+  %caller.at = getelementptr %pool, ptr %pool, i32 0, i32 4, i32 3
+  %me = call i64 @PyThread_get_thread_ident()
+  store i64 %me, ptr %caller.at
   store ptr %function, ptr %function.at
   store ptr %arguments, ptr %arguments.at
   store i64 %total, ptr %total.at
@@ -183,34 +207,69 @@ spin:
   br label %look
 give:
   call void @yield()
+  %ignored = call i32 @hologram_heard()  ; the workers ask as well, and leave
   br label %look
 done:
   store atomic i32 0, ptr %busy.at release, align 4
   ret void
 }
 
-; A whole launch, step after step.
-define void @pool_launch(ptr %launch) {
+; The steps of a launch, one after the other.
+define internal void @steps(ptr %launch) {
 entry:
   %count.at = getelementptr %launch, ptr %launch, i32 0, i32 1
   %pool = load ptr, ptr %launch
   %count = load i64, ptr %count.at
   br label %each
 each:
-  %k = phi i64 [ 0, %entry ], [ %k.next, %each ]
+  %k = phi i64 [ 0, %entry ], [ %k.next, %on ], [ %k.next, %listen ]
   %step = getelementptr %launch, ptr %launch, i32 0, i32 2, i64 %k
   call void @run(ptr %pool, ptr %step)
   %k.next = add i64 %k, 1
   %more = icmp slt i64 %k.next, %count
-  br i1 %more, label %each, label %end
+  br i1 %more, label %on, label %ended
+on:
+  %stopped = call i32 @hologram_stopped()
+  %stops = icmp ne i32 %stopped, 0
+  %rest = and i64 %k.next, 7
+  %eighth = icmp eq i64 %rest, 0
+  %asks = or i1 %eighth, %stops
+  br i1 %asks, label %listen, label %each
+listen:
+  %heard = call i32 @hologram_heard()
+  %goes = icmp eq i32 %heard, 0
+  br i1 %goes, label %each, label %end
 end:
+  %e = phi i64 [ %k.next, %listen ], [ %e.next, %skip ]
+  %e.more = icmp slt i64 %e, %count
+  br i1 %e.more, label %ending, label %ended
+ending:
+  %end.step = getelementptr %launch, ptr %launch, i32 0, i32 2, i64 %e
+  %slice.from = getelementptr %step, ptr %end.step, i32 0, i32 3
+  %slice = load i64, ptr %slice.from
+  %always = icmp eq i64 %slice, 0
+  br i1 %always, label %finish, label %skip
+finish:
+  call void @run(ptr %pool, ptr %end.step)
+  br label %skip
+skip:
+  %e.next = add i64 %e, 1
+  br label %end
+ended:
   ret void
+}
+
+; A whole launch. Not 0 if it was interrupted: a handler has raised.
+define i32 @pool_launch(ptr %launch) {
+  call void @steps(ptr %launch)
+  %left = call i32 @hologram_left()
+  ret i32 %left
 }
 
 ; A launch again and again. Behind its steps come: how often at most; the address of a byte that is 0 when there is to
 ; be no other turn, or null; how many words move on from one turn to the next; and of each which it is of the launch's,
 ; and by how much it moves.
-define void @pool_repeat(ptr %launch) {
+define i32 @pool_repeat(ptr %launch) {
 entry:
   %count.at = getelementptr %launch, ptr %launch, i32 0, i32 1
   %count = load i64, ptr %count.at
@@ -224,7 +283,7 @@ entry:
   %always = icmp eq ptr %flag, null
   br label %turn
 turn:
-  %k = phi i64 [ 0, %entry ], [ %k.next, %moved ]
+  %k = phi i64 [ 0, %entry ], [ %k.next, %moved ], [ %k.next, %listen ]
   %more = icmp slt i64 %k, %times
   br i1 %more, label %ask, label %end
 ask:
@@ -234,8 +293,10 @@ look:
   %goes = icmp ne i8 %set, 0
   br i1 %goes, label %run, label %end
 run:
-  call void @pool_launch(ptr %launch)
-  br label %move
+  call void @steps(ptr %launch)
+  %stopped = call i32 @hologram_stopped()
+  %stops = icmp ne i32 %stopped, 0
+  br i1 %stops, label %end, label %move
 move:
   %m = phi i64 [ 0, %run ], [ %m.next, %step ]
   %m.more = icmp ult i64 %m, %moving
@@ -254,9 +315,16 @@ step:
   br label %move
 moved:
   %k.next = add i64 %k, 1
-  br label %turn
+  %rest = and i64 %k.next, 63
+  %sixty.fourth = icmp eq i64 %rest, 0
+  br i1 %sixty.fourth, label %listen, label %turn
+listen:
+  %heard = call i32 @hologram_heard()
+  %goes.on = icmp eq i32 %heard, 0
+  br i1 %goes.on, label %turn, label %end
 end:
-  ret void
+  %left = call i32 @hologram_left()
+  ret i32 %left
 }
 
 ; Wakes everyone so that a stop is seen.
@@ -271,3 +339,8 @@ entry:
 }
 
 declare i64 @llvm.smin.i64(i64, i64)
+declare i64 @PyThread_get_thread_ident()
+declare void @hologram_serve(ptr)
+declare i32 @hologram_heard()
+declare i32 @hologram_stopped()
+declare i32 @hologram_left()

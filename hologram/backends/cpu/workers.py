@@ -18,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
+from hologram.backends.cpu import interrupts
 from hologram.compiled.machine_code.engine import Engine
 from hologram.compiled.machine_code.objects import kept_code
 from hologram.foundation.errors import BackendUnavailable
@@ -110,6 +111,7 @@ class Pool:
 
     def __init__(self, engine: Engine, threads: int) -> None:
         machine = platform.machine().lower()
+        interrupts.known()
         text = prelude(sys.platform, machine) + Path(__file__).with_name("workers.ll").read_text()
         if sys.platform == "win32":
             engine.provide(
@@ -139,27 +141,24 @@ class Pool:
 
     def start(self) -> None:
         """Starts the threads unless they run."""
-        if self._workers or self._closed:
+        if len(self._workers) >= self.threads - 1 or self._closed:
             return
         with self._lock:
-            if not self._workers:
-                enter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._worker)
-                workers = [
-                    threading.Thread(
-                        target=enter, args=(self.address,), name=f"hologram-cpu-{k}", daemon=True
-                    )
-                    for k in range(1, self.threads)
-                ]
-                for worker in workers:
-                    worker.start()
-                self._workers = workers
+            enter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._worker)
+            for k in range(len(self._workers) + 1, self.threads):
+                worker = threading.Thread(
+                    target=enter, args=(self.address,), name=f"hologram-cpu-{k}", daemon=True
+                )
+                self._workers.append(worker)  # first: an interrupt may come while it starts
+                worker.start()
 
     def close(self) -> None:
         """Ends the threads; launches run alone from now on."""
         self._closed = True
         ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._stop)(self.address)
         for worker in self._workers:
-            worker.join()
+            if worker.is_alive():
+                worker.join()
         self._workers = []
 
 

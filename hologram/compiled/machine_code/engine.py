@@ -174,7 +174,11 @@ class Engine:
     def provide(self, library: Any, names: Sequence[str]) -> None:
         """Makes functions of a loaded library known to compiled code."""
         for name in names:
-            self._llvm.add_symbol(name, ctypes.cast(getattr(library, name), ctypes.c_void_p).value)
+            self.know(name, ctypes.cast(getattr(library, name), ctypes.c_void_p).value)
+
+    def know(self, name: str, address: int | None) -> None:
+        """Makes code at an address known to what is loaded afterwards."""
+        self._llvm.add_symbol(name, address)
 
     def assembly(self, name: str, text: str) -> str:
         """The machine code as text, for people."""

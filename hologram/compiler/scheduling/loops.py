@@ -18,6 +18,7 @@ from hologram.compiler.analysis.ranges import Lanes, Range, positions_from, rang
 from hologram.compiler.analysis.reuse import ELEMENTS
 from hologram.compiler.passes import Place
 from hologram.compiler.scheduling.ahead import ahead
+from hologram.compiler.scheduling.brief import brief
 from hologram.compiler.scheduling.interior import Interior
 from hologram.compiler.scheduling.orders import crosswise, innermost, strips_of
 from hologram.compiler.scheduling.streams import Extent, streamed_store, streams
@@ -31,6 +32,8 @@ _ACCESS_NS = 0.035
 _UNVECTORED = 8  # times as much, where there is no vector of elements
 _SHARE_NS = 6_000  # launches estimated shorter stay on the calling thread
 _SLICE_NS = 3_000  # and no slice is made shorter
+# What asks for interrupts after each slice has none that takes longer, and of lanes with loops nobody knows no more.
+_LONGEST_NS, _UNKNOWN_LANES = 20_000_000, 1 << 12
 # Elements of a row that are folded in its own precision before they join the total, along it and across.
 BLOCK, COLUMN_BLOCK = 2048, 256
 APART_BLOCK, _LIGHT_NS = 64, 0.2  # where they do not lie side by side, and little is computed of each
@@ -75,6 +78,7 @@ class Variant:
         0  # form "map": elements of the innermost axis that go along all of the axis before together
     )
     short: bool = False  # form "together": loops have too few turns to compute any ahead
+    brief: bool = False  # loops have too few turns to ask for interrupts
     row: tuple[int, ...] = ()  # form "short": the extents of the reduced axes
     grid: tuple[int, ...] = ()  # the only one that the code is for, all of it in one call; (): it is for any
 
@@ -268,29 +272,32 @@ def schedule(
         variant = Variant("workgroup", (), (), constants, guarded, whole=whole)
         return Schedule(variant, (groups,), (size,))
     if not program.reduced:
-        short = False
+        short, few = False, False
         if known.bounds is None:
             size = _slice(lanes, known.element_ns, threads, 1024)
         else:  # a lane is no vector's
             turns = max(1.0, max(lengths.values(), default=1) / lanes)
             found = ranges(known.bounds, launch)
             each_ns = _turning_ns(program.body.instructions, program.types, found, turns)
+            short, few = _few(known.ahead, found), brief(program.body.instructions, found)
             size = _slice(lanes, each_ns, threads, 1)
-            short = _few(known.ahead, found)
+            size = size if few else min(size, _UNKNOWN_LANES)
         copied = _copied(known, lengths, extents, lanes, threads) if order else 0
         if copied:
             name = known.scattered[0]
-            variant = Variant("scatter", order, (), constants, guarded, copied=name, parts=threads)
+            variant = Variant("scatter", order, (), constants, guarded, copied=name, parts=threads, brief=few)
             scratch = -(-threads * copied * program.buffer(name).dtype.itemsize // 8)
             each = max(1024, -(-copied // threads))
             return Schedule(variant, (threads, copied), (1, each), copied, scratch)
         if (known.together or short) and order and grid[order[-1]] >= _TOGETHER:
-            variant = Variant("together", order, (), constants, guarded, short=short)
+            variant = Variant("together", order, (), constants, guarded, short=short, brief=few)
             return Schedule(variant, (lanes,), (size,))
         form = "stream" if streams(known.streamed, accesses, extents, guarded) else "map"
         buffers = [p for *_, p in extents]
         strips = strips_of(order, accesses, grid, buffers, known.element_ns) if form == "map" else 0
-        return Schedule(Variant(form, order, (), constants, guarded, strips=strips), (lanes,), (size,))
+        return Schedule(
+            Variant(form, order, (), constants, guarded, strips=strips, brief=few), (lanes,), (size,)
+        )
     apart = not _overlaps(known.loads_uniformly, known.writes_along, extents)
     early = known.early and not _overlaps(known.loads, known.writes_along, extents)
     written = row <= _WRITTEN_OUT and row * known.element_ns <= _WRITTEN_NS
@@ -355,9 +362,10 @@ def _copied(
 
 def _pieces(total_ns: float, threads: int) -> int:
     """Into how many slices a launch is cut; 1: it stays where it is."""
+    fewest = whole(total_ns / _LONGEST_NS)
     if threads == 1 or total_ns < _SHARE_NS:
-        return 1
-    pieces = max(2, min(whole(total_ns / _SLICE_NS), 8 * threads))
+        return max(1, fewest)
+    pieces = max(2, fewest, min(whole(total_ns / _SLICE_NS), 8 * threads))
     # Everybody gets as many: three slices on two threads take as long as four.
     return pieces if pieces < threads else pieces // threads * threads
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping
 
+from hologram.backends.cpu import interrupts
 from hologram.backends.cpu.image import ADDRESS, Patch, Piece, Step
 from hologram.backends.cpu.kernel import Host
 from hologram.backends.cpu.linear_algebra import eigen, orthogonal, rotations, singular, triangles
@@ -18,6 +19,7 @@ from hologram.foundation.frozen import frozen
 FEW = 8  # lanes that small matrices do with
 LEAST = 1024  # elements: less is no sooner done here than LAPACK is called, and the code is made first
 _SHARED_NS = 12_000  # of a launch that is worth several threads
+_ASKS_NS = 100_000  # of the matrices after which a thread asks for interrupts
 _ROOM = 256 << 10  # bytes of a slice, of which a thread may have several
 
 
@@ -52,6 +54,7 @@ def text(kind: Kind) -> str:
 
 @functools.lru_cache(maxsize=64)
 def _code(engine: Engine, kind: Kind) -> Code:
+    interrupts.known()
     written = text(kind)
     return kept_code(engine, f"linalg_{kind.stem}", written, lambda: (written, ("each",)))
 
@@ -110,9 +113,11 @@ def pieces(
     shared = host.threads > 1 and count * most**2 * way.square_ns > _SHARED_NS
     slices = min(count, host.threads * (4 if room_bytes <= _ROOM else 1)) if shared else 1
     slice_ = -(-count // slices)
+    apart = max(1, int(_ASKS_NS / (most**2 * way.square_ns)))
     known = {
         **sizes, "row": row, "list": list_, "plane": plane, "second": second, "third": third, "lists": lists,
         "reals": reals, "room_bytes": room_bytes, "slice": slice_,
+        "apart": apart,
     }  # fmt: skip
     patches = tuple(Patch(k, ADDRESS, k) for k in range(buffers))
     return [

@@ -7,15 +7,17 @@ from collections.abc import Callable, Sequence
 from hologram.backends.cpu.linear_algebra.numbers import Field, Matrix, Number
 from hologram.backends.cpu.linear_algebra.sweeps import Sweeps
 from hologram.backends.cpu.llvm.arguments import load_slot
+from hologram.backends.cpu.llvm.listening import ask
 from hologram.backends.cpu.llvm.writer import Writer
 from hologram.foundation.dtypes import DType
 from hologram.foundation.frozen import frozen
 
 BUFFERS = tuple(f"buffer{k}" for k in range(5))
 SIZES = ("m", "n", "width", "right")  # rows, columns, columns of q, and of what is solved for
+# `apart`: matrices after which a thread asks for interrupts.
 # Elements: from row to row, of a list, from a real part to the imaginary, and where the room's parts begin.
 PLACES = ("row", "list", "plane", "second", "third", "lists", "reals")
-WORDS = (*BUFFERS, "room", *SIZES, *PLACES, "room_bytes", "slice")
+WORDS = (*BUFFERS, "room", *SIZES, *PLACES, "room_bytes", "slice", "apart")
 LISTS, REALS = 4, 7  # in a unit's room
 
 
@@ -198,7 +200,31 @@ def module(sweeps: Sweeps, functions: Sequence[str], body: Unit) -> str:
 
     w.loop("%begin", "%end", "1", [], each, kept=True)
     w.do("ret void")
-    main = w.function("void @each(ptr %arguments, i64 %begin, i64 %end)", "nounwind")
+    some = w.function("internal void @some(ptr %arguments, i64 %begin, i64 %end)", "nounwind noinline")
+    main = _in_parts(w)
     declarations = sorted(sweeps.declarations | w.declarations)
     metadata = [f"!{k} = {node}" for k, node in enumerate(sweeps.metadata)]
-    return "\n".join([*functions, main, *declarations, *metadata, ""])
+    return "\n".join([*functions, some, main, *declarations, *metadata, ""])
+
+
+def _in_parts(some: Writer) -> str:
+    """The function that asks for interrupts between some matrices and the next."""
+    w = Writer(some.metadata)
+    again, more, done = w.label("again"), w.label("more"), w.label("done")
+    w.jump(again)
+    w.place(again)
+    first, stop = w.name("first"), w.name("stop")
+    slot = len(w.lines)
+    w.lines.append("")
+    after = w.i64("add", first, load_slot(w, WORDS.index("apart"), "i64"))
+    w.do(f"{stop} = call i64 @llvm.smin.i64(i64 {after}, i64 %end)")
+    w.do(f"call void @some(ptr %arguments, i64 {first}, i64 {stop})")
+    w.branch(w(f"icmp slt i64 {stop}, %end"), more, done)
+    w.place(more)
+    ask(w)
+    w.lines[slot] = f"  {first} = phi i64 [ %begin, %entry ], [ {stop}, %{w.block} ]"
+    w.jump(again)
+    w.place(done)
+    w.do("ret void")
+    some.declarations |= {*w.declarations, "declare i64 @llvm.smin.i64(i64, i64)"}
+    return w.function("void @each(ptr %arguments, i64 %begin, i64 %end)", "nounwind")

@@ -75,4 +75,5 @@ def open_frame(w: Writer, program: Program, variant: Variant) -> Frame:
         extents = {k: load_slot(w, slots.extents + k, "i64") for k in range(program.rank)}
     arrays = (*program.shared, *program.local)
     memory |= {a.name: w.alloca(memory_type(a.dtype), a.size) for a in arrays}
-    return Frame(program, w, memory, scalars, extents, frozenset(a.name for a in arrays))
+    alone = frozenset(a.name for a in arrays)
+    return Frame(program, w, memory, scalars, extents, alone, variant.brief)

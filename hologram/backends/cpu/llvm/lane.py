@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Instruction, LocalArray, Program, SharedArray
 from hologram.backends.cpu.llvm.instructions import bitcast, convert, spell
+from hologram.backends.cpu.llvm.listening import Loop, Turns, Way, in_parts, long, numbers, turns
 from hologram.backends.cpu.llvm.writer import (
     Writer,
     from_memory,
@@ -65,11 +67,17 @@ class Frame:
     scalars: Mapping[str, str]
     extents: Mapping[int, str]
     alone: frozenset[str] = frozenset()  # memory that no other thread sees, which needs no atomics
+    brief: bool = False  # loops have too few turns to ask for interrupts
 
     @cached_property
     def masked(self) -> Mapping[int, tuple[int, int]]:
         """Loads that count only where a condition holds: that, and the position."""
         return masked(self.program)
+
+    @cached_property
+    def numbers(self) -> Mapping[int, int]:
+        """Constants that loops may count with."""
+        return numbers(self.program)
 
 
 Position = Callable[[Opcode, int], str]
@@ -275,6 +283,7 @@ class Lane(Body):
 
     def while_(self, i: Instruction, condition: str, *first: str) -> None:
         w, block = self.w, i.blocks[0]
+        asks = Turns(w, turns(block, self.frame.numbers))
         before, head, inside, done = w.block, w.label("head"), w.label("body"), w.label("done")
         w.jump(head)
         w.place(head)
@@ -288,6 +297,7 @@ class Lane(Body):
         scope.values |= dict(zip(block.arguments, phis[1:], strict=True))
         scope.instructions(block.instructions)
         following = [scope.values[v] for v in block.yields]
+        asks.count()
         latch = w.block
         w.jump(head)
         for k, (type_, phi, x, y) in enumerate(zip(types, phis, (condition, *first), following, strict=True)):
@@ -301,21 +311,31 @@ class Lane(Body):
         if parts is not None:
             self._ahead(i, parts, (start, stop, step), first)
             return
-        counter = block.argument_types[0]
+        counter, types = block.argument_types[0], [register_type(t) for t in block.argument_types[1:]]
+        flags: dict[str, Any] = {
+            "counter": register_type(counter),
+            "less": "slt" if counter.is_signed else "ult",
+            "flags": " nsw" if counter == dtypes.index else "",
+        }
+        carried, bounds, known = list(zip(types, first, strict=True)), (start, stop, step), self.frame.numbers
+        each = turns(block, known)
 
-        def body(number: str, carried: list[str]) -> list[str]:
-            scope = self.inner()
-            scope.values |= dict(zip(block.arguments, (number, *carried), strict=True))
-            scope.instructions(block.instructions)
-            return [scope.values[v] for v in block.yields]
+        def write(way: Way) -> list[str]:
+            asks = Turns(self.w, each, around=True) if way is Way.AROUND else None
 
-        types = [register_type(t) for t in block.argument_types[1:]]
-        results = self.w.loop(
-            start, stop, step, list(zip(types, first, strict=True)), body,
-            counter=register_type(counter),
-            less="slt" if counter.is_signed else "ult",
-            flags=" nsw" if counter == dtypes.index else "",
-        )  # fmt: skip
+            def body(number: str, carried: list[str]) -> list[str]:
+                scope = self.inner()
+                scope.values |= dict(zip(block.arguments, (number, *carried), strict=True))
+                scope.instructions(block.instructions)
+                if asks is not None:
+                    asks.count()
+                return [scope.values[v] for v in block.yields]
+
+            if way is Way.IN_PARTS:
+                return in_parts(self.w, bounds, carried, body, each, flags)
+            return self.w.loop(*bounds, carried, body, **flags)
+
+        results = Loop(i, bounds, flags, each, write).written(self.w, known, self.frame.brief)
         self.values |= dict(zip(i.results, results, strict=True))
 
     def _ahead(
@@ -325,11 +345,13 @@ class Lane(Body):
         w, block, (start, stop, step) = self.w, i.blocks[0], bounds
         arrays = {k.result: w.alloca(register_type(k.type), _TURNS) for k in parts.kept}
         distance = w(f"add nsw i64 {w(f'sub nsw i64 {stop}, {start}')}, {w(f'sub nsw i64 {step}, 1')}")
-        turns = w(f"sdiv i64 {distance}, {step}")
+        all_turns = w(f"sdiv i64 {distance}, {step}")
+        known, each = self.frame.numbers, turns(block, self.frame.numbers)
+        asks = Turns(w, _TURNS * each) if long(i, known, each, self.frame.brief) else None
 
         def some(begin: str, carried: list[str]) -> list[str]:
             count = w.intrinsic(
-                "llvm.smin.i64", "i64", ("i64", w(f"sub nsw i64 {turns}, {begin}")), ("i64", str(_TURNS))
+                "llvm.smin.i64", "i64", ("i64", w(f"sub nsw i64 {all_turns}, {begin}")), ("i64", str(_TURNS))
             )
 
             def scope(turn: str) -> Lane:
@@ -358,8 +380,11 @@ class Lane(Body):
                 return [made.values[v] for v in block.yields]
 
             w.loop("0", count, "1", [], early, lanes=True)
-            return w.loop("0", count, "1", list(zip(types, carried, strict=True)), late)
+            results = w.loop("0", count, "1", list(zip(types, carried, strict=True)), late)
+            if asks is not None:
+                asks.count()
+            return results
 
         types = [register_type(t) for t in block.argument_types[1:]]
-        results = w.loop("0", turns, str(_TURNS), list(zip(types, first, strict=True)), some)
+        results = w.loop("0", all_turns, str(_TURNS), list(zip(types, first, strict=True)), some)
         self.values |= dict(zip(i.results, results, strict=True))

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from hologram.atlas.opcodes import POSITIONS, Opcode
-from hologram.atlas.program import Instruction, Program
+from hologram.atlas.program import Block, Instruction, Program
 from hologram.atlas.ssa import deep, definitions, enters, makes
 from hologram.backends.cpu.llvm.arguments import open_frame
 from hologram.backends.cpu.llvm.lane import Frame, Lane, Locals, zero_fill
+from hologram.backends.cpu.llvm.listening import Loop, Turns, Way, turns
 from hologram.backends.cpu.llvm.loops import GROUP, decompose, positions
 from hologram.backends.cpu.llvm.writer import Writer, memory_type, register_type
 from hologram.compiler.scheduling.loops import WORKGROUP, Variant
@@ -99,6 +101,10 @@ class Workgroup:
     locals: dict[str, str] = field(
         default_factory=dict
     )  # of all threads: element by element, not thread by thread
+
+    def turns(self, block: Block) -> int:
+        """Of all threads, in a turn of theirs."""
+        return self.size * turns(block, self.frame.numbers)
 
     def dtype(self, value: int) -> DType:
         """Of a value, or of the copy of one that is known by its complement."""
@@ -204,15 +210,31 @@ class Workgroup:
             self.arrays[result] = self.array(argument)
         self.each_thread((), list(zip(carried, i.operands[3:], strict=True)))
 
-        def body(number: str, _: list[str]) -> list[str]:
-            self.uniform[counter] = number
-            self.run(whole.bodies[0], list(zip(carried, block.yields, strict=True)))
+        start, stop, step = (self.same(v) for v in i.operands[:3])
+        bounds, d, known = (start, stop, step), block.argument_types[0], self.frame.numbers
+        flags: dict[str, Any] = {
+            "counter": register_type(d),
+            "less": "slt" if d.is_signed else "ult",
+            "flags": "",
+        }
+        each = self.turns(block)
+
+        def write(way: Way) -> list[str]:
+            asks = None
+            if way is not Way.AS_IT_IS:
+                asks = Turns(self.w, each, way is Way.AROUND)
+
+            def body(number: str, _: list[str]) -> list[str]:
+                self.uniform[counter] = number
+                self.run(whole.bodies[0], list(zip(carried, block.yields, strict=True)))
+                if asks is not None:
+                    asks.count()
+                return []
+
+            self.w.loop(*bounds, [], body, **flags)
             return []
 
-        start, stop, step = (self.same(v) for v in i.operands[:3])
-        d = block.argument_types[0]
-        less = "slt" if d.is_signed else "ult"
-        self.w.loop(start, stop, step, [], body, counter=register_type(d), less=less, flags="")
+        Loop(i, bounds, flags, each, write).written(self.w, known, self.frame.brief)
 
     def _while(self, whole: Whole) -> None:
         i, w = whole.instruction, self.w
@@ -221,12 +243,18 @@ class Workgroup:
             self.arrays[result] = self.array(argument)
         on = ~block.yields[0]  # whether to go on, kept beside what is carried
         self.each_thread((), list(zip((on, *block.arguments), i.operands, strict=True)))
-        head, inside, done = w.label("head"), w.label("body"), w.label("done")
+        head, inside, done, asks = (
+            w.label("head"),
+            w.label("body"),
+            w.label("done"),
+            Turns(w, self.turns(block)),
+        )
         w.jump(head)
         w.place(head)
         w.branch(self.load(on, "0"), inside, done)
         w.place(inside)
         self.run(whole.bodies[0], list(zip((on, *block.arguments), block.yields, strict=True)))
+        asks.count()
         w.jump(head)
         w.looped()
         w.place(done)
@@ -257,11 +285,19 @@ class Workgroup:
             self.store(flag, thread, on_still)
             return [w(f"or i8 {now[0]}, {w(f'zext i1 {on_still} to i8')}")]
 
-        head, done = w.label("head"), w.label("done")
+        head, more, done, asks = (
+            w.label("head"),
+            w.label("more"),
+            w.label("done"),
+            Turns(w, self.turns(block)),
+        )
         w.jump(head)
         w.place(head)
         (some,) = w.loop("0", self.threads, "1", [("i8", "0")], turn, lanes=True)
-        w.branch(w(f"icmp ne i8 {some}, 0"), head, done)
+        w.branch(w(f"icmp ne i8 {some}, 0"), more, done)
+        w.place(more)
+        asks.count()
+        w.jump(head)
         w.looped()
         w.place(done)
 

@@ -113,6 +113,12 @@ class Writer:
         """The address of pointer[position]."""
         return self(f"getelementptr inbounds {type_}, ptr {pointer}, i64 {position}")
 
+    def node(self, text: str) -> int:
+        """The number of a node of the module's metadata."""
+        if text not in self.metadata:
+            self.metadata.append(text)
+        return self.metadata.index(text)
+
     def looped(self) -> None:
         """Notes a loop that was written by hand inside of the innermost one."""
         self._loops += 1
@@ -176,10 +182,7 @@ class Writer:
 
     def _loop_metadata(self, properties: Sequence[str]) -> str:
         """`, !llvm.loop !N`, the node naming itself first, as LLVM asks. Node 0 is the access group."""
-        for text in properties:
-            if text not in self.metadata:
-                self.metadata.append(text)
-        numbers = [self.metadata.index(text) for text in properties]
+        numbers = [self.node(text) for text in properties]
         own = len(self.metadata)
         self.metadata.append(f"distinct !{{{', '.join(f'!{n}' for n in [own, *numbers])}}}")
         return f", !llvm.loop !{own}"

@@ -107,8 +107,8 @@ class Routines:
 
     @property
     def guard(self) -> tuple[Step, Step]:
-        """The steps before and after which BLAS has threads of its own again."""
-        enter, leave = (Step(function, 1, 1, self.gate.ctypes.data) for function in self.code.addresses[2:])
+        """The steps before and after which BLAS has threads of its own again. Both run in any case."""
+        enter, leave = (Step(function, 0, 0, self.gate.ctypes.data) for function in self.code.addresses[2:])
         return enter, leave
 
 
