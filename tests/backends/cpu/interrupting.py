@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import hologram as hg
+from hologram.foundation.config import config
 
 ENDLESS = 2_000_000_000  # turns: seconds at least
 
@@ -44,7 +45,8 @@ def interrupted(after_s: float = 0.3, within_s: float = 1) -> Iterator[None]:
         yield
         time.sleep(10)
     except KeyboardInterrupt:
-        assert time.monotonic() - sent[0] < within_s
+        slower = 1 if config.cpu_optimise else 4
+        assert time.monotonic() - sent[0] < within_s * slower
     else:
         pytest.fail("Ctrl-C was not heard at all")
 

@@ -283,3 +283,10 @@ def test_graphs_that_loop(cpu: hg.Executor) -> None:
         with interrupted(1.0):
             turns(x)
         works(cpu)
+
+
+def test_stacks_that_numpy_is_given_in_parts(cpu: hg.Executor) -> None:
+    x = np.random.default_rng(0).standard_normal((5000, 3, 3))
+    x += x.swapaxes(1, 2)
+    values, vectors = (y.to_numpy() for y in hg.linalg.eig(cpu.tensor(x)))
+    np.testing.assert_allclose(x @ vectors, vectors * values[:, None], atol=1e-12)

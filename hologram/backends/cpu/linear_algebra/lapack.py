@@ -22,6 +22,10 @@ BLOCK = 64  # rows that are substituted at once
 LONG = 24  # rows up to which matrices are solved together with the others of their stack
 FEW = 4  # matrices, of any size, that are taken one by one
 LARGE = 20  # rows or columns of matrices that are, however many
+_AT_ONCE, _CALL = (
+    1 << 24,
+    1 << 10,
+)  # work of the matrices given to NumPy at once, and what each costs beside n^3
 
 
 def _alone(x: Array) -> bool:
@@ -46,6 +50,24 @@ def _one_by_one(
 
 
 def _each(
+    function: Callable[..., Any],
+    operands: Sequence[Array],
+    results: Sequence[Array],
+    info: Array | None = None,
+) -> None:
+    """A function of a stack, of some matrices at a time: between them interrupts are heard."""
+    batch, *sizes = operands[0].shape
+    count = max(1, _AT_ONCE // (max(sizes) ** 3 + _CALL))
+    for first in range(0, batch, count):
+        some = slice(first, first + count)
+        now = [x[some] for x in operands], [x[some] for x in results]
+        if info is None:
+            _store(function(*now[0]), now[1])
+        else:
+            _some(function, *now, info[some])
+
+
+def _some(
     function: Callable[..., Any], operands: Sequence[Array], results: Sequence[Array], info: Array
 ) -> None:
     """A function of a stack that may fail for some of its matrices."""
@@ -209,7 +231,7 @@ def det(x: Array, determinant: Array) -> None:
         if _alone(x):
             _one_by_one("det", [x], [determinant])
         else:
-            determinant[...] = np.linalg.det(x)
+            _each(np.linalg.det, [x], [determinant])
 
 
 def slogdet(x: Array, sign: Array, logarithm: Array) -> None:
@@ -217,14 +239,14 @@ def slogdet(x: Array, sign: Array, logarithm: Array) -> None:
         if _alone(x):
             _one_by_one("slogdet", [x], [sign, logarithm])
         else:
-            sign[...], logarithm[...] = np.linalg.slogdet(x)
+            _each(np.linalg.slogdet, [x], [sign, logarithm])
 
 
 def qr(x: Array, q: Array, r: Array, complete: bool) -> None:
     if _alone(x):
         _one_by_one("qr", [x], [q, r], complete=complete)
     else:
-        q[...], r[...] = np.linalg.qr(x, mode="complete" if complete else "reduced")
+        _each(lambda a: np.linalg.qr(a, mode="complete" if complete else "reduced"), [x], [q, r])
 
 
 def eigh(x: Array, values: Array, vectors: Array, info: Array, upper: bool) -> None:
