@@ -82,6 +82,7 @@ def test_compiled_code_asks_python_nothing(monkeypatch: Any) -> None:
     for call in calls:
         for _ in range(KNOWN):
             call(a, b)
+        found: Any = None
         for _ in range(3):  # a call may find no block of memory that waits, and then asks for one
             taken.clear()
             found = call(a, b)
