@@ -45,10 +45,9 @@ quick: $(VENV)/test ## while you write: the tests that your changes touch, on th
 	$(BIN)/ruff check .
 	HOLOGRAM_CPU_OPTIMISE=0 $(BIN)/pytest -q -n $(WORKERS) --dist worksteal --backend cpu --touched --minutes 1
 
-map: $(VENV)/test ## what `make test` chooses by: runs the suite twice, and writes tests/map.json
-	$(MAKE) --no-print-directory suite FIT=inf
+map: $(VENV)/test ## what `make test` chooses by: runs the suite, and writes tests/map.json
 	rm -rf build/coverage
-	$(SUITE) -p tests.harness.covering --coverage=build/coverage
+	$(SUITE) -p tests.harness.covering --coverage=build/coverage --profile=build/suite.jsonl
 	$(BIN)/python -m tests.harness.map build/suite.jsonl build/coverage
 
 mutants: $(VENV)/test ## how many of COUNT errors, planted at random (SEED), the suite finds

@@ -10,7 +10,6 @@ import coverage
 import pytest
 
 from tests.harness.choice import OURS, ROOT, group_of
-from tests.harness.sampling import backend_of
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -37,15 +36,6 @@ class Coverage:
             config_file=False,
         )
         self.coverage.start()
-
-    @pytest.hookimpl(trylast=True)
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Leaves one case of each function, group and backend: more of them go through the same files."""
-        first: dict[tuple[str, str, str | None], pytest.Item] = {}
-        for item in items:
-            name = item.nodeid.partition("[")[0]
-            first.setdefault((name, group_of(item.nodeid), backend_of(item)), item)
-        items[:] = first.values()
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
