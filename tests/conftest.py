@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import gc
 import os
-import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -17,6 +16,7 @@ from hologram.backends import registry
 from tests.backends import emulated
 from tests.harness import run
 from tests.harness.sampling import backend_of
+from tests.harness.store import store
 from tests.needs import Lacking
 
 # Everything else runs in CI: the machine installs what it needs (requirements/).
@@ -45,7 +45,7 @@ def pytest_configure(config: pytest.Config) -> None:
         emulated.install()
     # The workers of xdist share the directory of the process that starts them.
     if not hasattr(config, "workerinput"):
-        folder = tempfile.TemporaryDirectory(prefix="hologram-tests-")
+        folder = store()
         os.environ["HOLOGRAM_CACHE_DIR"] = folder.name
         config.add_cleanup(folder.cleanup)
 
