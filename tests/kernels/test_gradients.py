@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -15,44 +14,8 @@ import hologram as hg
 from hologram.atlas.derivatives import adjoint
 from hologram.atlas.derivatives.reverse import adjoint_of
 from hologram.atlas.opcodes import Opcode
-from tests.kernels import differentiable
-
-CASES = differentiable.CASES
-
-
-def _arrays(executor: Any, case: Any, dtype: Any) -> list[Any]:
-    """The case's arguments: arrays of floats on the device, and the integers that it reads."""
-    return [
-        executor.tensor(x.astype(dtype.numpy) if x.dtype.kind == "f" else x)
-        if isinstance(x, np.ndarray) and x.ndim
-        else x
-        for x in case.arguments()
-    ]
-
-
-def _weights(shape: Any) -> np.ndarray:
-    return np.cos(np.arange(math.prod(shape), dtype=np.float64)).reshape(shape)
-
-
-def _loss(executor: Any, case: Any, dtype: Any) -> Callable[..., Any]:
-    kernel = case.kernel(dtype)
-
-    def loss(*arguments: Any) -> Any:
-        out = executor.zeros(case.shape, dtype) + 0.5
-        kernel[case.grid](*arguments, out)
-        return hg.sum(out * executor.tensor(_weights(case.shape).astype(dtype.numpy)))
-
-    return loss
-
-
-def _gradients(executor: Any, case: Any, dtype: Any, transform: Callable[[Any], Any] = lambda f: f) -> list:
-    arguments = _arrays(executor, case, dtype)
-    number = [k for k, x in enumerate(arguments) if isinstance(x, float)]
-    for k in number:
-        arguments[k] = executor.tensor(np.array(arguments[k], dtype.numpy))
-    places = tuple(k for k, x in enumerate(arguments) if isinstance(x, hg.Tensor) and x.dtype is dtype)
-    found = transform(hg.grad(_loss(executor, case, dtype), argnums=places))(*arguments)
-    return [np.asarray(x.to_numpy(), np.float64) for x in found]
+from tests.kernels.differentiable import CASES, refused
+from tests.kernels.differentiable.losses import gradients, loss_of
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +26,7 @@ def cpu():
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
 def test_gradients_are_those_of_differences(cpu: Any, case: Any) -> None:
-    loss, given = _loss(cpu, case, hg.f64), case.arguments()
+    loss, given = loss_of(cpu, case, hg.f64), case.arguments()
     step = 1e-6
 
     def at(k: int, place: Any, by: float) -> float:
@@ -75,7 +38,7 @@ def test_gradients_are_those_of_differences(cpu: Any, case: Any) -> None:
         return loss(*(cpu.tensor(x) if isinstance(x, np.ndarray) else x for x in moved)).item()
 
     floats = [k for k, x in enumerate(given) if isinstance(x, float) or x.dtype.kind == "f"]
-    for k, found in zip(floats, _gradients(cpu, case, hg.f64), strict=True):
+    for k, found in zip(floats, gradients(cpu, case, hg.f64), strict=True):
         shape = np.shape(given[k])
         expected = np.array([(at(k, p, step) - at(k, p, -step)) / (2 * step) for p in np.ndindex(shape)])
         np.testing.assert_allclose(found, expected.reshape(shape), rtol=1e-6, atol=1e-7)
@@ -84,16 +47,14 @@ def test_gradients_are_those_of_differences(cpu: Any, case: Any) -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
 def test_f32_is_as_f64(executor: Any, cpu: Any, case: Any) -> None:
-    for found, expected in zip(
-        _gradients(executor, case, hg.f32), _gradients(cpu, case, hg.f64), strict=True
-    ):
+    for found, expected in zip(gradients(executor, case, hg.f32), gradients(cpu, case, hg.f64), strict=True):
         np.testing.assert_allclose(found, expected, rtol=2e-4, atol=2e-4 * np.abs(expected).max())
 
 
 @pytest.mark.parametrize("case", CASES[::6], ids=lambda c: c.name)
 def test_inside_jit(cpu: Any, case: Any) -> None:
     for found, expected in zip(
-        _gradients(cpu, case, hg.f64, hg.jit), _gradients(cpu, case, hg.f64), strict=True
+        gradients(cpu, case, hg.f64, hg.jit), gradients(cpu, case, hg.f64), strict=True
     ):
         np.testing.assert_allclose(found, expected, rtol=1e-12)
 
@@ -109,19 +70,19 @@ def test_a_wrong_law_is_found(cpu: Any, monkeypatch: pytest.MonkeyPatch) -> None
         adjoint_of.cache_clear()
 
 
-@pytest.mark.parametrize(("kernel", "reason"), differentiable.REFUSED, ids=lambda x: getattr(x, "name", ""))
+@pytest.mark.parametrize(("kernel", "reason"), refused.REFUSED, ids=lambda x: getattr(x, "name", ""))
 def test_what_cannot_be_is_refused_at_its_line(cpu: Any, kernel: Any, reason: str) -> None:
     def loss(x: Any) -> Any:
         out = cpu.zeros(8)
         kernel[8](x, out)
         return hg.sum(out)
 
-    with pytest.raises(hg.GradientError, match=rf"differentiable\.py:\d+:\d+: {kernel.name}: .*{reason}"):
+    with pytest.raises(hg.GradientError, match=rf"refused\.py:\d+:\d+: {kernel.name}: .*{reason}"):
         hg.grad(loss)(cpu.tensor(np.ones(8, np.float32)))
 
 
 def test_a_written_argument_and_a_closure_are_refused(cpu: Any) -> None:
-    kernel = differentiable.CASES[0].kernel(hg.f32)
+    kernel = CASES[0].kernel(hg.f32)
     other = cpu.tensor(np.zeros(6, np.float32))
     with pytest.raises(hg.GradientError, match="closes over"):
         hg.grad(lambda x: (kernel[6](x, other), hg.sum(x))[1])(other)

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import hologram as hg
-from tests.kernels.differentiable import CASES, own_array, together
-from tests.kernels.test_gradients import _arrays, _gradients, _weights
+from tests.kernels.differentiable import CASES
+from tests.kernels.differentiable.losses import arrays, gradients, weights
+from tests.kernels.differentiable.refused import own_array, together
 
 SHARED = 4
 
@@ -25,7 +26,7 @@ def cpu():
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
 def test_tangents_are_those_of_gradients(cpu: Any, case: Any) -> None:
     """w . (J v) is (J^T w) . v."""
-    given = _arrays(cpu, case, hg.f64)
+    given = arrays(cpu, case, hg.f64)
     floats = [k for k, x in enumerate(given) if isinstance(x, float) or x.dtype is hg.f64]
     rng = np.random.default_rng(1)
     along = [rng.normal(size=np.shape(case.arguments()[k])) for k in floats]
@@ -40,8 +41,8 @@ def test_tangents_are_those_of_gradients(cpu: Any, case: Any) -> None:
 
     moving = [cpu.tensor(np.asarray(given[k])) if isinstance(given[k], float) else given[k] for k in floats]
     _, tangent = hg.jvp(result, moving, [cpu.tensor(x) for x in along])
-    forward = (tangent.to_numpy() * _weights(case.shape)).sum()
-    backward = sum((g * v).sum() for g, v in zip(_gradients(cpu, case, hg.f64), along, strict=True))
+    forward = (tangent.to_numpy() * weights(case.shape)).sum()
+    backward = sum((g * v).sum() for g, v in zip(gradients(cpu, case, hg.f64), along, strict=True))
     np.testing.assert_allclose(forward, backward, rtol=1e-10)
 
 
