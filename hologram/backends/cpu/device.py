@@ -211,7 +211,7 @@ class CpuDevice(CompilingDevice[Kernel]):
     def make(self, kernel: Launchable) -> Kernel:
         if isinstance(kernel, Program):
             return (
-                compiled.ProgramKernel(kernel, self._host)
+                compiled.ProgramKernel(kernel, self.host)
                 if _compiles()
                 else interpret.InterpretedKernel(kernel)
             )
@@ -219,14 +219,15 @@ class CpuDevice(CompilingDevice[Kernel]):
         if kernel.stem not in KERNELS:
             known = ", ".join(sorted(KERNELS))
             raise CompileError(kernel.name, f"the CPU has no kernel named {kernel.stem}; it has {known}")
-        return KERNELS[kernel.stem](kernel, self.compile, self._host if _compiles() else None)
+        return KERNELS[kernel.stem](kernel, self.compile, self.host if _compiles() else None)
 
     @property
     def hand_written(self) -> Collection[str]:
         return KERNELS
 
     @functools.cached_property
-    def _host(self) -> compiled.Host:
+    def host(self) -> compiled.Host:
+        """The compiler, and the threads that compiled kernels run on."""
         threads = thread_count()
         return compiled.Host(
             engine.shared_engine, lambda: workers.shared_pool(engine.shared_engine, threads), threads
@@ -245,10 +246,10 @@ class CpuDevice(CompilingDevice[Kernel]):
 
     def prepare(self, calls: Sequence[Call], arguments: Sequence[Any], places: Places) -> Prepared:
         """See hologram.machine.device.Device: neighbours that are compiled code become one call of it."""
-        return preparing.prepared(calls, arguments, self._host if _compiles() else None)
+        return preparing.prepared(calls, arguments, self.host if _compiles() else None)
 
     def repeat(self, calls: Sequence[Call], arguments: Sequence[Any], again: Repetition) -> Prepared | None:
-        return preparing.repeated(calls, arguments, self._host if _compiles() else None, again)
+        return preparing.repeated(calls, arguments, self.host if _compiles() else None, again)
 
     def draft(self, calls: Sequence[Call], arguments: Sequence[Any]) -> Draft | None:
-        return preparing.drafted(calls, arguments, self._host if _compiles() else None)
+        return preparing.drafted(calls, arguments, self.host if _compiles() else None)

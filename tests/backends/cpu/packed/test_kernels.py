@@ -185,7 +185,7 @@ def test_more_rows_for_processors_with_fewer_instructions(kind, bits, without, c
     planes = [packed.planes[n].to_numpy() for n in PLANES if n in packed.planes]
     x = np.random.default_rng(1).normal(0, 1, (21, shape[1])).astype(np.float32)
     (step,) = steps_of(packed_linear, cpu, packed, cpu.tensor(x))
-    kernel = ProductKernel(step.kernel, replace(cpu.device._host, engine=lambda: engine))
+    kernel = ProductKernel(step.kernel, replace(cpu.device.host, engine=lambda: engine))
     found = launched(kernel, step, [x, *planes, np.zeros((21, 37), np.float32)])
     # An element is off by half a step, of which the largest of its neighbours has 2^(bits - 1) - 1.
     largest = np.abs(x).reshape(21, -1, 32).max(2).repeat(32, axis=1).astype(np.float64)
@@ -223,7 +223,7 @@ def test_code_for_any_processor_gives_the_same(kind, cpu, monkeypatch):
     monkeypatch.setattr("hologram.backends.cpu.packed.kernel.machine_of", lambda engine: Machine("", 128))
     made._code.cache_clear()
     try:
-        kernel = ProductKernel(step.kernel, cpu.device._host)
+        kernel = ProductKernel(step.kernel, cpu.device.host)
         found = launched(kernel, step, [x, *planes, np.zeros((5, 6), np.float32)])
     finally:
         made._code.cache_clear()

@@ -46,7 +46,7 @@ def lying(rng: np.random.Generator, dtype: DType, shape: tuple[int, ...], how: s
 def launched(
     a: np.ndarray, b: np.ndarray, out: np.ndarray, dtype: DType, stored: DType, host: Host | None = None
 ) -> None:
-    host = host or device()._host
+    host = host or device().host
     pieces = blocked_pieces(Product.of(a, b, out), dtype, stored, host)
     launch: Any = InPython(_written(pieces, host.pool(), None))
     launch([x.ctypes.data for x in (a, b, out)])
@@ -111,7 +111,7 @@ def by_numbers(monkeypatch: pytest.MonkeyPatch) -> Host:
     monkeypatch.setenv("HOLOGRAM_CPU_WITHOUT", "avx512bf16")
     engine = Engine()
     assert not engine.multiplies_pairs
-    return replace(device()._host, engine=lambda: engine)
+    return replace(device().host, engine=lambda: engine)
 
 
 @HALVES
@@ -134,7 +134,7 @@ def test_pairs_lose_no_more_than_denormals(m: int) -> None:
     b = np.ascontiguousarray(b.transpose(0, 2, 1)).transpose(0, 2, 1)
     out = np.empty((1, m, 20), np.float32)
     launched(a, b, out, dtypes.bf16, dtypes.f32)
-    kept = 0.0 if device()._host.engine().multiplies_pairs else 2.0**-133
+    kept = 0.0 if device().host.engine().multiplies_pairs else 2.0**-133
     assert (out[..., :4] == 32 * np.float32(kept)).all()
     assert (out[..., 4:8] == np.float32(32 * least)).all()
     assert (out[..., 8:] == 32).all()
@@ -223,7 +223,7 @@ def test_room_is_not_part_of_the_image() -> None:
     """Room is neither written nor copied for a call."""
     rng = np.random.default_rng(0)
     a, b = lying(rng, dtypes.f16, (1, 100, 300), "rows"), lying(rng, dtypes.f16, (1, 300, 400), "rows")
-    host = device()._host
+    host = device().host
     (piece,) = blocked_pieces(
         Product.of(a, b, np.empty((1, 100, 400), np.float16)), dtypes.f16, dtypes.f16, host
     )

@@ -34,7 +34,7 @@ def bits(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int
 
 def test_accelerate_keeps_all(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
-    assert not any(choice.is_own(product(m, 300, 500), device()._host) for m in (1, 4, 100))
+    assert not any(choice.is_own(product(m, 300, 500), device().host) for m in (1, 4, 100))
 
 
 def product(m: int, n: int, k: int, *, along_k: bool = True, dtype: Any = np.float32) -> Product:
@@ -43,14 +43,14 @@ def product(m: int, n: int, k: int, *, along_k: bool = True, dtype: Any = np.flo
 
 
 def test_a_narrow_blas_multiplies_no_large_matrices(bits: int) -> None:
-    host = device()._host
+    host = device().host
     narrow = bits < host.engine().vector_bits
     for along_k in (False, True):
         assert choice.is_own(product(100, 90, 80, along_k=along_k), host) is narrow
 
 
 def test_few_rows_are_dot_products_where_both_lie_along_k(bits: int) -> None:
-    host = device()._host
+    host = device().host
     assert choice.is_own(product(4, 300, 500), host)
     assert choice.is_own(product(300, 4, 500), host)
     assert not choice.is_own(product(4, 300, 500, along_k=False), host)
@@ -61,7 +61,7 @@ def test_few_rows_are_dot_products_where_both_lie_along_k(bits: int) -> None:
 def test_a_matrix_times_its_transpose_is_left_to_numpy(bits: int) -> None:
     a = np.empty((1, 40, 70), np.float32)
     assert not choice.is_own(
-        Product.of(a, a.transpose(0, 2, 1), np.empty((1, 40, 40), np.float32)), device()._host
+        Product.of(a, a.transpose(0, 2, 1), np.empty((1, 40, 40), np.float32)), device().host
     )
 
 
@@ -78,7 +78,7 @@ def test_either_gives_the_product(bits: int, dtype: dtypes.DType, shape: tuple[i
 
 
 def test_what_explains_says_who_multiplies(bits: int) -> None:
-    host = device()._host
+    host = device().host
     a, b = (np.ones(s, np.float32) for s in ((100, 80), (80, 90)))
     known = [Layout.contiguous(dtypes.f32, x.shape) for x in (a, b)]
     plan = matmul.plan(known, matmul.infer(known, {}), {}, Target(device().limits))

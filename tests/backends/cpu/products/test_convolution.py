@@ -167,7 +167,7 @@ def run(plan: Plan, arrays: list[np.ndarray], host: Any) -> None:
 @pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "in Python"])
 def test_with_and_without_a_compiler(case: str, compiled: bool) -> None:
     x, weight, bias, settings = operands(case)
-    host, target = device()._host if compiled else None, Target(device().limits)
+    host, target = device().host if compiled else None, Target(device().limits)
     exact = meaning(conv2d, x, weight, bias, **settings)
     out = np.full(exact[0].shape, np.nan, np.float32)
     layouts = [Layout.contiguous(f32, a.shape) for a in (x, weight, bias, out)]
@@ -197,7 +197,7 @@ def test_results_over_an_operand() -> None:
         Target(device().limits),
     )  # fmt: skip
     assert plan is not None
-    run(plan, [shared, weight, shared, shared], device()._host)
+    run(plan, [shared, weight, shared, shared], device().host)
     check(shared[5 : 5 + 1260].reshape(out.shape), meaning(conv2d, x, weight, **settings))
 
 
