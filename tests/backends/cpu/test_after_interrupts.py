@@ -104,9 +104,9 @@ def test_pools_in_any_order(closed: tuple[int, ...], cpu: hg.Executor) -> None:
         each.uses_all_threads()
     for each in (*lanes, *crossed):
         each.writes_all()
-    for number in closed:
+    for count, number in enumerate(closed, 1):
         lanes[number].pool.close()
-        open_ = [each for each in lanes if each.pool._workers]
+        open_ = [each for k, each in enumerate(lanes) if k not in closed[:count]]
         for each in open_:
             each.is_interrupted()
         for each in (*open_, *lanes):

@@ -12,7 +12,7 @@ import pytest
 
 import hologram as hg
 from hologram import opset
-from hologram.frontend.jit.jitted import Jitted
+from tests.frontend.jit.traces import jit, traces
 from tests.needs import needs
 
 SCALARS = [np.float16, np.float32, np.float64, np.int8, np.uint16, np.int32, np.int64, np.uint64]
@@ -29,10 +29,6 @@ def bits(found: Any) -> Any:
     return found.dtype, found.to_numpy().tobytes()
 
 
-def once(jitted: Jitted) -> bool:
-    return len(jitted._compiled) == 1
-
-
 def adam(x: Any, state: Any, t: Any, rate: Any) -> Any:
     m, v = state
     m, v = 0.9 * m + 0.1 * x, 0.999 * v + 0.001 * x * x
@@ -42,14 +38,14 @@ def adam(x: Any, state: Any, t: Any, rate: Any) -> Any:
 
 @pytest.mark.parametrize("first", [1, np.int64(1), np.int32(1), 1.0, np.float64(1)])
 def test_a_counter_is_data_also_where_it_is_returned(executor: hg.Executor, x: hg.Tensor, first: Any) -> None:
-    jitted: Any = hg.jit(adam)
+    jitted = jit(adam)
     found: Any = (x, (x * 0, x * 0), first)
     wanted: Any = found
     for _ in range(12):
         found, wanted = jitted(*found, 0.01), adam(wanted[0], wanted[1], wanted[2], 0.01)
         assert (found[2], type(found[2])) == (wanted[2], type(wanted[2]))
         np.testing.assert_allclose(found[0].to_numpy(), wanted[0].to_numpy(), rtol=1e-6, atol=1e-7)
-    assert once(jitted)
+    assert traces(jitted) == 1
 
 
 @pytest.mark.parametrize("dtype", ["f32", "f16", "bf16", "i32", "u8", "i64", "bool"])
@@ -70,10 +66,10 @@ def test_an_integer_has_the_dtype_and_the_bits_that_it_has_eagerly(
 ) -> None:
     needs(executor, dtype)
     t = executor.tensor(np.arange(12).reshape(3, 4) % 5).astype(dtype)
-    jitted = hg.jit(function)
+    jitted = jit(function)
     for n in (3, 1, 7, 2):
         assert bits(jitted(t, n)) == bits(function(t, n))
-    assert once(jitted)
+    assert traces(jitted) == 1
 
 
 @pytest.mark.parametrize("kind", SCALARS)
@@ -81,10 +77,10 @@ def test_numpys_scalars_are_numbers(executor: hg.Executor, x: hg.Tensor, kind: A
     def function(t, r):
         return t * r + (r * kind(2) - 1), hg.where(t > r, t, r / 3), t - np.sqrt(r) * kind(3)
 
-    jitted = hg.jit(function)
+    jitted = jit(function)
     for value in (2, 7, 1):
         assert bits(jitted(x, kind(value))) == bits(function(x, kind(value)))
-    assert once(jitted)
+    assert traces(jitted) == 1
 
 
 @pytest.mark.parametrize("kind", SCALARS)
@@ -114,10 +110,10 @@ def test_arrays_without_axes_are_tensors_of_each_call(
     def function(t, r):
         return t * r
 
-    jitted = hg.jit(function)
+    jitted = jit(function)
     for value in (1, 2, 3):
         assert bits(jitted(x, np.array(value, dtype))) == bits(function(x, np.array(value, dtype)))
-    assert once(jitted)
+    assert traces(jitted) == 1
 
 
 ASKED: list[Callable[[Any, Any], Any]] = [
@@ -190,7 +186,8 @@ def test_a_number_that_the_dtype_cannot_hold_is_refused_or_infinite_as_it_is_eag
     executor: hg.Executor,
 ) -> None:
     t = executor.tensor(np.arange(4, dtype=np.uint8))
-    added, below = hg.jit(lambda t, n: t + n), hg.jit(lambda t, n: (t < n, t >= n))
+    added, below = jit(lambda t, n: t + n), jit(lambda t, n: (t < n, t >= n))
+    counts = []
     for _ in range(2):
         assert added(t, 7).tolist() == [7, 8, 9, 10]
         for n in (300, -1, 1000):
@@ -198,23 +195,24 @@ def test_a_number_that_the_dtype_cannot_hold_is_refused_or_infinite_as_it_is_eag
                 added(t, n)
             assert bits(below(t, n)) == bits((t < n, t >= n))
         assert bits(below(t, 2)) == bits((t < 2, t >= 2))
-    assert once(added)
-    assert len(below._compiled) == 4
+        counts.append(traces(below))
+    assert traces(added) == 1 + 6  # once, and in each call that is refused
+    assert counts[0] == counts[1]  # each number is known the second time
 
 
 def test_an_integer_of_any_size_is_a_number(executor: hg.Executor, x: hg.Tensor) -> None:
-    scaled = hg.jit(lambda t, n: t * (n // 3))
+    scaled = jit(lambda t, n: t * (n // 3))
     for n in (3, 2**70, 2**70 + 3, 6, -(2**90)):
         assert bits(scaled(x, n)) == bits(x * (n // 3))
-    assert once(scaled)
+    assert traces(scaled) == 1
 
 
 def test_a_formula_that_changes_its_kind_is_traced_for_that_call(executor: hg.Executor) -> None:
     t = executor.tensor(np.arange(5, dtype=np.int32))
-    powers = hg.jit(lambda t, n: t * 2**n)
+    powers = jit(lambda t, n: t * 2**n)
     for n in (1, -1, 3, -2, 2, -1):
         assert bits(powers(t, n)) == bits(t * 2**n)
-    assert len(powers._compiled) == 3
+    assert traces(powers) == 3
 
 
 def test_written_into_a_part_it_is_data(executor: hg.Executor, x: hg.Tensor) -> None:
@@ -224,10 +222,10 @@ def test_written_into_a_part_it_is_data(executor: hg.Executor, x: hg.Tensor) -> 
         y[0, 2] = r
         return y
 
-    jitted = hg.jit(function)
+    jitted = jit(function)
     for n, r in ((1, 0.5), (2, 0.25), (-7, 3.0)):
         assert bits(jitted(x, n, r)) == bits(function(x, n, r))
-    assert once(jitted)
+    assert traces(jitted) == 1
 
 
 @pytest.mark.parametrize("value", [0.5, 300, -1])
@@ -247,12 +245,12 @@ def test_a_seed_is_data(executor: hg.Executor, x: hg.Tensor, kind: Any) -> None:
         normal = hg.random_normal(t.executor, t.shape, seed=seed + 1, offset=seed * 3)
         return t + uniform, normal * 2.0, hg.dropout(t, p=0.25, seed=seed, offset=5)
 
-    jitted = hg.jit(noisy)
+    jitted = jit(noisy)
     for seed in (0, 7, 12345, 7):
         found, wanted = jitted(x, kind(seed)), noisy(x, seed)
         for ours, eager in zip(found, wanted, strict=True):
             np.testing.assert_allclose(ours.to_numpy(), eager.to_numpy(), rtol=1e-5, atol=1e-5)
-    assert once(jitted)
+    assert traces(jitted) == 1
     with pytest.raises(hg.UnsupportedDType):
         jitted(x, kind(0) - 1 if kind is not np.uint32 else -1)
 
@@ -262,10 +260,10 @@ def test_an_offset_is_data_where_the_seed_is_not(executor: hg.Executor, x: hg.Te
     def noisy(t, offset):
         return t + hg.random_uniform(t.executor, t.shape, seed=seed, offset=offset)
 
-    jitted = hg.jit(noisy)
+    jitted = jit(noisy)
     for offset in (0, 5, 2**40, 5):
         assert bits(jitted(x, offset)) == bits(noisy(x, offset))
-    assert once(jitted)
+    assert traces(jitted) == 1
     with pytest.raises(hg.UnsupportedDType):
         jitted(x, -1)
 
@@ -278,17 +276,16 @@ def test_gradients_take_numbers_as_data(executor: hg.Executor, x: hg.Tensor) -> 
         value, (g, by_rate) = hg.value_and_grad(loss, argnums=(0, 2))(w, t, rate, seed)
         return w - 0.1 / t * g, value, by_rate, hg.grad(lambda w: hg.sum(w * w * t))(w)
 
-    jitted = hg.jit(step)
+    jitted = jit(step)
     for t in range(1, 6):
         for ours, eager in zip(jitted(x, t, 0.1 * t, t * 9), step(x, t, 0.1 * t, t * 9), strict=True):
             np.testing.assert_allclose(ours.to_numpy(), eager.to_numpy(), rtol=1e-5, atol=1e-6)
-    assert once(jitted)
-    inner = hg.jit(loss)
+    assert traces(jitted) == 1
+    inner = jit(loss)
     outer = hg.value_and_grad(inner)
     for t in range(1, 6):
         value, g = outer(x, t, 0.5, t)
         want, by_hand = hg.value_and_grad(loss)(x, t, 0.5, t)
         np.testing.assert_allclose(value.to_numpy(), want.to_numpy(), rtol=1e-5)
         np.testing.assert_allclose(g.to_numpy(), by_hand.to_numpy(), rtol=1e-5, atol=1e-6)
-    assert once(inner)
-    assert all(once(back) for back in inner._pullbacks.values())
+        assert traces(inner) == 2  # as it is, and backward

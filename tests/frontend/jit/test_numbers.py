@@ -16,6 +16,7 @@ import pytest
 import hologram as hg
 from hologram.compiled.device import SPARED_KERNELS
 from hologram.frontend.jit.jitted import Jitted
+from tests.frontend.jit.traces import jit, traces
 
 VALUES = (0.1, 3.0, -0.0, math.nan, -math.inf, 1e30)
 
@@ -49,7 +50,6 @@ def test_other_values_are_neither_traced_nor_compiled_and_count_as_they_do_eager
             else:
                 assert bits(found) == bits(wanted)
     assert len(traced) == 1 + len(VALUES)
-    assert len(jitted._compiled) == 1
 
 
 def test_a_wide_number_keeps_its_digits(executor: hg.Executor) -> None:
@@ -77,10 +77,10 @@ COMPUTED: list[Callable[[Any], Any]] = [
 def test_what_python_computes_of_numbers_is_computed_at_every_call(
     executor: hg.Executor, x: hg.Tensor, compute: Callable[[Any], Any]
 ) -> None:
-    jitted = hg.jit(lambda t, r: t * compute(r))
+    jitted = jit(lambda t, r: t * compute(r))
     for r in (0.7, 2.25, 1e-3):
         assert bits(jitted(x, r)) == bits(x * compute(r))
-    assert len(jitted._compiled) == 1
+    assert traces(jitted) == 1
 
 
 ASKED: list[Callable[[Any, Any], Any]] = [
@@ -103,10 +103,10 @@ ASKED: list[Callable[[Any, Any], Any]] = [
 def test_where_its_value_is_asked_for_it_is_a_python_number(
     executor: hg.Executor, x: hg.Tensor, function: Callable[[Any, Any], Any]
 ) -> None:
-    jitted = hg.jit(function)
+    jitted = jit(function)
     for r in (0.5, 1.5, 2.5, 0.5):
         assert bits(jitted(x, r)) == bits(function(x, r))
-    assert len(jitted._compiled) > 1
+    assert 1 < traces(jitted) < 4
 
 
 def test_only_what_was_asked_for_tells_calls_apart(executor: hg.Executor, x: hg.Tensor) -> None:
@@ -130,10 +130,10 @@ def test_a_number_is_a_float_to_who_looks(executor: hg.Executor, x: hg.Tensor) -
             raise TypeError(r)
         return t + r
 
-    jitted = hg.jit(function)
+    jitted = jit(function)
     assert bits(jitted(x, 0.5)) == bits(x + 0.5)
     assert bits(jitted(x, 1.5)) == bits(x + 1.5)
-    assert len(jitted._compiled) == 1
+    assert traces(jitted) == 1
 
 
 def test_numbers_that_are_returned_are_those_of_the_call(executor: hg.Executor, x: hg.Tensor) -> None:
@@ -168,19 +168,19 @@ def test_a_training_step_takes_its_rate_into_the_product(executor: hg.Executor) 
 
 def test_a_jitted_function_in_another_takes_the_number_along(executor: hg.Executor, x: hg.Tensor) -> None:
     inner = hg.jit(lambda t, r: hg.exp(t * r))
-    outer = hg.jit(lambda t, r: inner(t, r + 1.0) - r)
+    outer = jit(lambda t, r: inner(t, r + 1.0) - r)
     for r in (0.25, -0.5):
         assert bits(outer(x, r)) == bits(hg.exp(x * (r + 1.0)) - r)
-    assert len(outer._compiled) == 1
+    assert traces(outer) == 1
 
 
 @pytest.mark.filterwarnings("ignore:hg.jit")
 def test_what_is_traced_for_a_number_goes_with_the_function(executor: hg.Executor, x: hg.Tensor) -> None:
     def traced_for(numbers: range) -> Jitted:
-        jitted = hg.jit(lambda t, n: hg.sum(t * (int(n) + 0.5) + hg.exp(t) / (n + 1), axis=0))
+        jitted = jit(lambda t, n: hg.sum(t * (int(n) + 0.5) + hg.exp(t) / (n + 1), axis=0))
         for n in numbers:
             jitted(x, n)
-        assert len(jitted._compiled) == 1 + len(numbers)  # and what tells them apart
+        assert traces(jitted) == len(numbers)
         return jitted
 
     def objects() -> int:
