@@ -35,7 +35,7 @@ def _fake() -> Callable[[], AbstractContextManager[Any]]:
 _fake_tensors = reach(
     "fake-tensors",
     "torch._subclasses.fake_tensor.FakeTensorMode",
-    "results of Fourier transforms and singular values lie as CUDA's",
+    "results of singular values and eigenvectors lie as CUDA's",
     _fake,
     None,
 )
@@ -59,6 +59,33 @@ def of_device(overload: OpOverload) -> Like:
         return pytree.tree_map_only(torch.Tensor, lambda x: _meta(x, x.shape, x.stride()), results)
 
     return like
+
+
+def transformed(overload: OpOverload) -> Like:
+    """A Fourier transform as MKL gives it to PyTorch's CPU: its axes lie innermost (_exec_fft in SpectralOps.cpp)."""
+    if not torch.backends.mkl.is_available():  # what is there instead gives rows
+        return row_by_row(overload)
+    name = name_of(overload)
+
+    def like(x: Any, dim: Sequence[int], *args: Any, **kwargs: Any) -> Any:
+        result = overload(x, dim[-1:], *args, **kwargs)  # of several, PyTorch 2.10 and 2.11 mistake the sizes
+        if not dim:
+            return result
+        strides, axes = x.stride(), [d % x.ndim for d in dim]
+        last = [] if name == "_fft_c2c" else [axes.pop()]
+        axes.sort(key=lambda k: strides[k], reverse=True)
+        if name == "_fft_c2r" and axes:  # along the last axis alone, at the end
+            strides, axes = _innermost(x.shape, strides, axes), []
+        return _meta(result, result.shape, _innermost(result.shape, strides, [*axes, *last]))
+
+    return like
+
+
+def _innermost(shape: Sequence[int], strides: Sequence[int], axes: Sequence[int]) -> tuple[int, ...]:
+    """Strides without gaps, with these axes innermost, of a tensor whose others keep the order that they had."""
+    others = [k for k in range(len(shape)) if k not in axes]
+    others.sort(key=lambda k: strides[k], reverse=True)
+    return _in_order(shape, [*others, *axes])
 
 
 def as_images(overload: OpOverload, position: int = 0) -> Like:
@@ -147,8 +174,13 @@ def iterated(shape: Sequence[int], operands: Sequence[Sequence[int]]) -> tuple[i
                 at = before
     if order == sorted(order, reverse=True):
         return row_major(tuple(shape))
+    return _in_order(shape, order[::-1])
+
+
+def _in_order(shape: Sequence[int], order: Sequence[int]) -> tuple[int, ...]:
+    """Strides without gaps of axes that lie in an order, the outermost first."""
     strides, step = [0] * len(shape), 1
-    for axis in order:
+    for axis in reversed(order):
         strides[axis] = step
         step *= shape[axis]
     return tuple(strides)
@@ -158,7 +190,8 @@ _PADS = [f"{kind}_pad{axes}d" for kind in ("reflection", "replication") for axes
 _FAKE = "fake_quantize"
 # By ATen's names.
 RULES: dict[str, Callable[[OpOverload], Like]] = {
-    **dict.fromkeys(("_fft_c2c", "_fft_c2r", "_fft_r2c", "_linalg_svd", "linalg_eig"), of_device),
+    **dict.fromkeys(("_fft_c2c", "_fft_c2r", "_fft_r2c"), transformed),
+    **dict.fromkeys(("_linalg_svd", "linalg_eig"), of_device),
     **dict.fromkeys(
         (*_PADS, "channel_shuffle", "max_unpool2d", "native_group_norm", "pixel_shuffle"), as_images
     ),

@@ -51,6 +51,8 @@ ON_IMAGES: dict[str, Call] = {
     "in an output resized to itself": lambda x: x.clone().resize_(x.shape),
     "signs of others": lambda x: torch.copysign(x, x[:1]),
     "a transform": lambda x: torch.fft.rfft2(x, dim=(1, 3)).real,
+    "a transform of all": lambda x: torch.fft.fftn(x + 0j, dim=(1, 3, 2)).real,
+    "a transform to reals": lambda x: torch.fft.irfftn(x + 0j, dim=(1, 0, 3)),
     "positions": lambda x: (x > 2).nonzero(),
     "pairs of positions": lambda x: torch.argwhere(x[0, 0] > 2),
     "rolled": lambda x: torch.roll(x, (1, 2), (0, 1)),
@@ -159,7 +161,15 @@ def test_gradients_of_images(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["a convolution", "batches in training", "pixels from channels", "signs of others", "a transform"]
+    "name",
+    [
+        "a convolution",
+        "batches in training",
+        "pixels from channels",
+        "signs of others",
+        "a transform",
+        "a transform of all",
+    ],
 )
 def test_compiled_graphs_lie_as_they_say(name: str) -> None:
     """A graph takes `reshape` for the view that it is of its fake tensors."""
@@ -182,7 +192,15 @@ def test_compiled_convolutions_keep_channels_last() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["pixels from channels", "channels shuffled", "rolled", "halves exchanged", "groups normalised"]
+    "name",
+    [
+        "pixels from channels",
+        "channels shuffled",
+        "rolled",
+        "halves exchanged",
+        "groups normalised",
+        "a transform to reals",
+    ],
 )
 def test_compiled_results_lie_as_the_hosts(name: str) -> None:
     call = torch.compile(ON_IMAGES[name], backend="hologram", dynamic=False)
