@@ -7,7 +7,7 @@ offset on the device, so graphs stay whole and nobody waits for them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,13 +15,12 @@ import torch
 from torch._C import DispatchKey
 from torch._guards import active_fake_mode
 from torch._higher_order_ops.utils import registered_hop_fake_fns
-from torch._prims import rng_prims
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.fx.experimental.proxy_tensor import ProxyTorchDispatchMode
 
 from hologram.opset.random import Key
 from hologram.runtime.dispatch import deferred
-from hologram_torch.compile.graph import REPEATING, SAVING
+from hologram_torch.compile.graph import HOST, REPEATING, SAVING
 from hologram_torch.device.devices import devices
 from hologram_torch.device.generator import Stream, Traced, defaults, drawing, drawn_by
 from hologram_torch.loading import NAME
@@ -54,13 +53,18 @@ def repeated(state: torch.Tensor, operator: Any, *args: Any, **kwargs: Any) -> A
         return operator(*args, **kwargs)
 
 
+def _is_ours(args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
+    """Whether an operator with these arguments runs on the device: before PyTorch 2.13 its own test knows no such."""
+    device = kwargs.get("device") or next((x.device for x in args if isinstance(x, torch.Tensor)), HOST)
+    return torch.device(device).type == NAME
+
+
 def _selecting(higher: Any, place: int, own: Callable[..., Any]) -> None:
     """Has a higher-order operator take ours where its operator's arguments, from `place` on, are the device's."""
     theirs = higher.py_kernels[DispatchKey.BackendSelect]
 
     def select(*args: Any, **kwargs: Any) -> Any:
-        ours = rng_prims.get_device(args[place:], kwargs) == NAME
-        return (own if ours else theirs)(*args, **kwargs)
+        return (own if _is_ours(args[place:], kwargs) else theirs)(*args, **kwargs)
 
     higher.py_kernels[DispatchKey.BackendSelect] = select
     higher._dispatch_cache.clear()
