@@ -31,6 +31,7 @@ from hologram_torch.compile.graph import moved
 from hologram_torch.compile.heads import folded
 from hologram_torch.device.devices import devices
 from hologram_torch.device.generator import Traced, drawn_by
+from hologram_torch.kernels.registry import COMPOSED
 from hologram_torch.tensors.memory import hologram_tensor
 from hologram_torch.watch import flagged
 
@@ -101,7 +102,7 @@ def _exported(model: torch.nn.Module, call: Arguments) -> tuple[Callable[..., An
     args, kwargs = pytree.tree_map_only(torch.Tensor, lambda x: x.to(device), (call.args, call.kwargs))
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # PyTorch's, of its own parts
-        exported = torch.export.export(model, args, kwargs).run_decompositions(DECOMPOSITIONS)
+        exported = torch.export.export(model, args, kwargs).run_decompositions({**DECOMPOSITIONS, **COMPOSED})
     given, named = pytree.tree_map_only(torch.Tensor, _given, (args, kwargs))
     return _function(exported, model, device.index), Arguments(*given, **named)
 

@@ -27,6 +27,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 library = torch.library.Library("aten", "IMPL")
 everything_else = torch.library.Library("_", "IMPL")
 KERNELS: dict[str, Kernel] = {}  # by ATen's names
+COMPOSED: dict[OpOverload, Callable[..., Any]] = {}  # exported graphs take these for PyTorch's own forms
 LACKING: list[str] = []  # names of kernels whose operators this PyTorch has not
 
 

@@ -59,6 +59,9 @@ def operators(module: Any) -> None:
 def sequences(module: Any) -> None:
     """Attention of a part of the queries."""
     collectives, tensors = module.ft_c, module.DTensor
+    # By their names before PyTorch 2.13 where they have no other.
+    gather = getattr(collectives, "all_gather_single", None) or collectives.all_gather_tensor
+    scatter = getattr(collectives, "reduce_scatter_single", None) or collectives.reduce_scatter_tensor
 
     def places(rank: int, size: int, rows: int) -> torch.Tensor:
         """Which rows of the whole sequence a process has."""
@@ -85,16 +88,12 @@ def sequences(module: Any) -> None:
 
     def gathered(x: Any) -> torch.Tensor:
         local = x.to_local().contiguous()
-        return module._maybe_wait(
-            collectives.all_gather_single(local, gather_dim=SEQUENCE, group=x.device_mesh.get_group())
-        )
+        return module._maybe_wait(gather(local, gather_dim=SEQUENCE, group=x.device_mesh.get_group()))
 
     def summed(x: torch.Tensor, mesh: Any) -> torch.Tensor:
         """A process's part of what all of them have terms of."""
         return module._maybe_wait(
-            collectives.reduce_scatter_single(
-                x.contiguous(), "sum", scatter_dim=SEQUENCE, group=mesh.get_group()
-            )
+            scatter(x.contiguous(), "sum", scatter_dim=SEQUENCE, group=mesh.get_group())
         )
 
     def wrapped(local: torch.Tensor, like: Any) -> Any:

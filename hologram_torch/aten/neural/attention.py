@@ -12,8 +12,9 @@ import hologram as hg
 from hologram.foundation import dtypes
 from hologram.frontend.tensor import Tensor
 from hologram_torch.kernels.fused import fused, pulled
+from hologram_torch.kernels.operators import has_kernel, name_of, present
 from hologram_torch.kernels.plain import Plain
-from hologram_torch.kernels.registry import implements, library
+from hologram_torch.kernels.registry import COMPOSED, implements, library
 from hologram_torch.kernels.results import ordered
 from hologram_torch.kernels.short.quick import quick
 from hologram_torch.kernels.strides import iterated, outermost_first
@@ -42,12 +43,12 @@ def _composed(
     query: torch.Tensor,
     key: torch.Tensor,
     value: torch.Tensor,
-    attn_mask: torch.Tensor | None,
-    dropout_p: float,
-    is_causal: bool,
+    attn_mask: torch.Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
     *,
-    scale: float | None,
-    enable_gqa: bool,
+    scale: float | None = None,
+    enable_gqa: bool = False,
 ) -> torch.Tensor:
     """By the operation below, but with dropout, shared keys, or in vmap, in the operators that PyTorch writes it in.
 
@@ -138,6 +139,8 @@ def _of_four_axes(x: torch.Tensor, batch: torch.Size) -> torch.Tensor:
 _recorded = quick(Plain("scaled_dot_product_attention", _composed), -1)
 for _key in ("PrivateUse1", "AutogradPrivateUse1"):
     library.impl("scaled_dot_product_attention", scaled_dot_product_attention, _key)
+# PyTorch's own form says that results lie row by row: views of them would be none of ours.
+COMPOSED.update(dict.fromkeys(present("scaled_dot_product_attention"), _composed))
 
 
 def laid_like(x: Tensor, other: Tensor) -> Tensor:
@@ -180,6 +183,16 @@ def _pulled(
     shared = given[0].shape[1] != given[1].shape[1]
     attention = partial(hg.scaled_dot_product_attention, causal=causal, scale=scale, enable_gqa=shared)
     return pulled(attention, given, wanted, cotangent)
+
+
+def _like_operands(cotangent: Any, *given: Any, **settings: Any) -> Any:
+    return tuple(None if x is None else torch.empty_like(x) for x in given[:4])
+
+
+# PyTorch 2.10 and 2.11 have none without elements: graphs of changing sizes and distributed tensors ask for it.
+for _way_back in present("_scaled_dot_product_fused_attention_overrideable_backward"):
+    if not has_kernel(_way_back, "Meta"):
+        library.impl(name_of(_way_back), _like_operands, "Meta")
 
 
 @implements("_scaled_dot_product_fused_attention_overrideable_backward", inferred=False)
