@@ -46,7 +46,7 @@ ctc_loss.IntList ctc_loss.Tensor cholesky cholesky_inverse cholesky_solve geqrf 
 svd triangular_solve _lu_with_info linalg_cholesky linalg_cholesky_ex linalg_cond linalg_cond.p_str linalg_eig
 linalg_eigh linalg_eigvals linalg_eigvalsh linalg_householder_product linalg_inv linalg_inv_ex linalg_lstsq
 linalg_matrix_rank linalg_matrix_rank.atol_rtol_float linalg_matrix_rank.atol_rtol_tensor linalg_matrix_rank.tol_tensor
-linalg_qr linalg_solve linalg_svd linalg_svdvals linalg_tensorinv linalg_tensorsolve
+linalg_matrix_sqrth linalg_qr linalg_solve linalg_svd linalg_svdvals linalg_tensorinv linalg_tensorsolve
 """
 GIVING_F32 = """
 prod prod.dim_int softmax.int log_softmax.int cumprod cumsum linalg_vector_norm linalg_matrix_norm
