@@ -85,7 +85,12 @@ def _listed(key: str) -> set[str]:
 
 
 # Of CUDA's own libraries.
-CUDAS = {"_scaled_dot_product_flash_attention", "cudnn_convolution", "cudnn_convolution_transpose"}
+CUDAS = {
+    "_cudnn_rnn",
+    "_scaled_dot_product_flash_attention",
+    "cudnn_convolution",
+    "cudnn_convolution_transpose",
+}
 # What CUDA's kernels take in 16 bits, and the CPU's once did not; and what is made of operators that are listed.
 IN_SIXTEEN_BITS_ON_CUDA = """
 adaptive_avg_pool3d adaptive_max_pool3d avg_pool3d conv1d.padding conv2d.padding conv3d.padding cross_entropy_loss
@@ -93,12 +98,23 @@ fake_quantize_per_tensor_affine fractional_max_pool2d fractional_max_pool3d grid
 _grid_sampler_2d_cpu_fallback max_pool3d max_unpool2d max_unpool3d multilabel_margin_loss_forward reflection_pad1d
 reflection_pad2d replication_pad1d replication_pad2d replication_pad3d trace
 """
+# Of named tensors, which PyTorch hands to no kernel that is written in Python.
+BY_NAMES = {
+    "cumprod.dimname",
+    "cumsum.dimname",
+    "index_copy.dimname",
+    "log_softmax.Dimname",
+    "norm.names_ScalarOpt_dim",
+    "prod.dim_Dimname",
+    "softmax.Dimname",
+    "sum.dim_DimnameList",
+}
 HOSTS = {"_addmm_activation", "_native_multi_head_attention", "mkldnn_rnn_layer"}
 
 
 def test_lists_hold_what_cudas_and_the_cpus_do() -> None:
     torch.ones(1, device="hologram")
-    ours = _listed("AutocastPrivateUse1")
+    ours = _listed("AutocastPrivateUse1") | BY_NAMES
     assert _listed("AutocastCUDA") - ours <= CUDAS
     assert _listed("AutocastCPU") - ours <= HOSTS | set(IN_SIXTEEN_BITS_ON_CUDA.split())
 

@@ -135,7 +135,8 @@ def test_scaled_floats_of_8_bits(left: Any, right: Any, m: int, k: int, n: int) 
     torch.manual_seed(2)
     a, b = floats(left, m, k), floats(right, n, k).t()
     scales = [(torch.rand(()) + 0.5, torch.rand(()) + 0.5)]
-    scales += [(torch.rand(m, 1) + 0.5, torch.rand(1, n) + 0.5)] if m else []
+    if m and torch.__version__ >= "2.12":  # before, PyTorch's CPU takes one scale for all
+        scales += [(torch.rand(m, 1) + 0.5, torch.rand(1, n) + 0.5)]
     for scale_a, scale_b in scales:
         weights = b.double() * scale_b
         exact = a.double() * scale_a @ weights

@@ -69,6 +69,9 @@ def test_conversions(dtype: Any, other: Any) -> None:
     numbers = torch.cat([numbers, torch.tensor(extremes if other.is_floating_point else [0.0, 7.0])]).to(
         other
     )
+    # PyTorch's CPU makes NaN of what is too large before 2.13.
+    if dtype is torch.float8_e4m3fn and torch.__version__ < "2.13":
+        numbers = numbers[~(numbers.float().abs() > torch.finfo(dtype).max)]
     assert bits(numbers.to("hologram").to(dtype)) == bits(numbers.to(dtype))
     written = torch.zeros(len(numbers), dtype=dtype, device="hologram").copy_(numbers)
     assert bits(written) == bits(numbers.to(dtype))

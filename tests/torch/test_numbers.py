@@ -81,6 +81,8 @@ CALLS: dict[str, Callable[[Any, Any], Any]] = {
     "or twice": twice("bitwise_or_"),
     "equal twice": twice("eq_"),
 }
+# Of these, PyTorch's CPU overlooks a bound that is NaN before 2.12.
+ONE_BOUND = ("clamp from below", "clamp from above", "clamp in place")
 
 
 def outcome(call: Callable[..., Any], *args: Any, **kwargs: Any) -> tuple[type, Any]:
@@ -102,7 +104,10 @@ def same(found: tuple[Any, Any], expected: tuple[Any, Any]) -> bool:
 @pytest.mark.parametrize("name", CALLS)
 def test_numbers_that_a_dtype_may_not_hold(name: str) -> None:
     call, wrong = CALLS[name], []
+    overlooks = torch.__version__ < "2.12" and name in ONE_BOUND
     for dtype, number in itertools.product(DTYPES, NUMBERS):
+        if overlooks and number != number:
+            continue
         start = torch.tensor([0, 1, 1, 0, 1, 0]).to(dtype)
         expected, found = (outcome(call, start.clone().to(d), number) for d in ("cpu", "hologram"))
         if not same(found, expected):

@@ -65,6 +65,8 @@ def dropped_attention(device: torch.device) -> None:
     mesh = init_device_mesh(device.type, (2,))
     values = torch.eye(8).expand(2, 4, 8, 8)  # so that the results are what was kept of the weights
     for way, alike in ((Replicate(), True), (Shard(1), False), (Shard(0), False)):
+        if way == Shard(1) and torch.__version__ < "2.12":  # which cannot flatten an axis that is sharded
+            continue
         torch.manual_seed(0)
         query, value = (
             distribute_tensor(t.to(device), mesh, [way]) for t in (torch.ones(2, 4, 8, 16), values)
