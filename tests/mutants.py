@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import cosmic_ray.plugins  # pyright: ignore[reportMissingImports]
+import pytest
 from cosmic_ray.ast import ast_nodes, get_ast  # pyright: ignore[reportMissingImports]
 from cosmic_ray.mutating import mutate_code  # pyright: ignore[reportMissingImports]
 
@@ -105,17 +106,25 @@ def found(folder: Path, minutes: float) -> str:
     environment = os.environ | {"PYTHONPATH": str(folder)}
     command = [sys.executable, "-m", "pytest", "-q", "-x", "--pool=2", "--kinds=unoptimised,as-users",
                f"--minutes={minutes}", "-p", "no:cacheprovider"]  # fmt: skip
-    run = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    limit = 60 * (3 * minutes + 5)
+    try:
+        run = subprocess.run(
+            command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=limit
+        )
+    except subprocess.TimeoutExpired:
+        return f"no end in {limit:.0f} s"
     if run.returncode == 0:
         return ""
+    if run.returncode != pytest.ExitCode.TESTS_FAILED:
+        raise SystemExit(f"pytest ended with {run.returncode}: {run.stdout[-2000:]}{run.stderr[-2000:]}")
     lines = [line for line in run.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
-    return (lines or [f"status {run.returncode}: {run.stdout[-300:]}{run.stderr[-300:]}"])[0]
+    return (lines or ["a failure without a name"])[0]
 
 
 def main() -> int:
     """Plants errors; the status is 1 where fewer than 95 % are found."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--count", type=int, default=20)
+    parser.add_argument("--count", type=int, default=20, choices=range(1, 10_000), metavar="N")
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--minutes", type=float, default=4.0, help="of tests, for each")
     asked = parser.parse_args()
@@ -124,6 +133,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         copied(folder)
+        if by := found(folder, asked.minutes):
+            raise SystemExit(f"the suite fails without any error planted: {by}")
         for _, mutant in zip(range(asked.count), drawn(asked.seed), strict=False):
             (folder / mutant.path).write_text(mutant.after)
             start = time.monotonic()

@@ -20,16 +20,25 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from hologram.opset import OPERATIONS
+
 ROOT = Path(__file__).parents[2]
 MAP = ROOT / "tests" / "map.json"
 OURS = ("hologram", "hologram_torch", "tests")
-# Beside these, which coverage does not look into.
+# Beside these, which coverage does not look into: how the paths of their tests begin.
 TESTED_BY = {
-    "docs": "tests/test_documents.py",
-    "README.md": "tests/test_documents.py",
-    "bench": "tests/bench/",
-    "examples": "tests/test_documents.py",
-    "requirements": "tests/test_requirements.py",
+    "docs": ("tests/test_documents.py",),
+    "README.md": ("tests/test_documents.py",),
+    "bench": ("tests/bench/",),
+    "examples": (
+        "tests/test_documents.py",
+        "tests/demo/",
+        "tests/frontend/",
+        "tests/kernels/test_gallery.py",
+    ),
+    "requirements": ("tests/test_requirements.py",),
+    "shaders": ("tests/shaders/", "tests/opset/", "tests/packed/", "tests/compiler/"),
+    "tests/golden": ("tests/compiler/", "tests/shaders/", "tests/packed/"),
 }
 UNKNOWN = 0.03  # seconds of a test that the map does not know
 COMMON = 0.4  # a file that this share of the tests touches says nothing about which to take, and is left out
@@ -46,15 +55,27 @@ class Choice:
     groups: frozenset[str] = frozenset()
     only: bool = False  # none of those that no change touches
 
+    def touched(self, test: str) -> bool:
+        """Whether a change touches a test: its group, its whole file, or, where the map does not know it, itself."""
+        group, totals = group_of(test), known().total
+        return not self.groups.isdisjoint((group, group.partition("[")[0])) or bool(
+            totals and group not in totals
+        )
+
     def takes(self, test: str) -> bool:
         """Whether a test is run."""
-        if group_of(test) in self.groups:
+        if self.touched(test):
             return _part(test, self.touched_every) == self.residue % self.touched_every
         return not self.only and _part(test, self.every) == self.residue % self.every
 
     def cost(self, test: str) -> tuple[bool, float]:
         """Whether a test comes first, and its seconds."""
-        return group_of(test) in self.groups, known().seconds(test)
+        return self.touched(test), known().seconds(test)
+
+    @property
+    def turn(self) -> int:
+        """Which part of marks that thin out is run: another one when each part of all tests had its turn."""
+        return self.residue // self.every
 
     def __str__(self) -> str:
         touched = f"1 in {self.touched_every} of" if self.touched_every > 1 else "all of"
@@ -79,18 +100,11 @@ def _part(test: str, parts: int) -> int:
     return zlib.crc32(test.encode()) % parts
 
 
-@functools.cache
-def _operations() -> frozenset[str]:
-    from hologram.opset import OPERATIONS
-
-    return frozenset(OPERATIONS)
-
-
 def group_of(test: str) -> str:
     """What the map knows tests by: their file, and the operation that a case is about."""
     path, _, rest = test.partition("::")
     _, _, case = rest.partition("[")
-    operation = next((word for word in case.rstrip("]").split("-") if word in _operations()), None)
+    operation = next((word for word in case.rstrip("]").split("-") if word in OPERATIONS), None)
     return f"{path}[{operation}]" if operation else path
 
 
@@ -121,15 +135,16 @@ class Map:
         return self.took.get(test.partition("[")[0], UNKNOWN)
 
     def touching(self, paths: Iterable[str]) -> frozenset[str]:
-        """The groups of tests that touch any of some files."""
+        """The groups of tests that touch any of some files; a file of tests is a group of its own as well."""
         found: set[str] = set()
         for path in paths:
-            if path.startswith("tests/"):
-                found.update(group for group in self.total if group.partition("[")[0] == path)
-            folder = TESTED_BY.get(path.partition("/")[0])
-            if folder is not None:
-                found.update(group for group in self.total if group.startswith(folder))
-            elif path in self.hashes and path.endswith(".py"):
+            begins = next((b for name, b in TESTED_BY.items() if f"{path}/".startswith(f"{name}/")), None)
+            if begins is not None:
+                found.update(group for group in self.total if group.startswith(begins))
+                continue
+            if path.startswith("tests/") and path.endswith(".py"):
+                found.add(path)
+            if path in self.hashes and path.endswith(".py"):
                 found.update(self.touches.get(path, ()))
             else:
                 found.update(self._beside(path))
@@ -144,7 +159,9 @@ class Map:
     def choice(self, changed: Sequence[str], seconds: float, residue: int, only: bool = False) -> Choice:
         """What fits some seconds of one processor."""
         groups = self.touching(changed)
-        touched = sum(self.total.get(group, UNKNOWN) for group in groups)
+        files = {group for group in groups if "[" not in group}
+        counted = groups | {group for group in self.total if group.partition("[")[0] in files}
+        touched = sum(self.total.get(group, UNKNOWN) for group in counted)
         others = sum(self.total.values()) - touched
         room = seconds if only else seconds * TOUCHED
         touched_every = max(1, math.ceil(touched / max(room, 1.0)))
@@ -161,12 +178,12 @@ def known() -> Map:
 
 def sources() -> Iterator[str]:
     """Our files, from the root of the repository."""
-    for name in OURS:
-        for path in (ROOT / name).rglob("*"):
-            inside = path.relative_to(ROOT).as_posix()
-            made = {"__pycache__", "node_modules", "golden", "results"}.intersection(path.parts)
+    for name in (*OURS, *(name for name in TESTED_BY if "/" not in name)):
+        top = ROOT / name
+        for path in top.rglob("*") if top.is_dir() else (top,):
+            made = {"__pycache__", "node_modules", "results"}.intersection(path.parts)
             if path.is_file() and path != MAP and not made:
-                yield inside
+                yield path.relative_to(ROOT).as_posix()
 
 
 def fingerprint(path: str) -> str:
@@ -175,9 +192,9 @@ def fingerprint(path: str) -> str:
 
 
 def changed() -> list[str]:
-    """Our files that are not what they were when the map was made."""
-    hashes = known().hashes
-    return sorted(path for path in sources() if hashes.get(path) != fingerprint(path))
+    """Our files that are not what they were when the map was made, or are gone."""
+    before, now = known().hashes, {path: fingerprint(path) for path in sources()}
+    return sorted(path for path in before.keys() | now.keys() if before.get(path) != now.get(path))
 
 
 def part() -> int:

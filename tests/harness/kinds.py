@@ -42,12 +42,12 @@ class Kind:
     every: int = 1
     backends: tuple[str, ...] = ()  # those that it runs; all that are here where it is empty
     whole: bool = False  # whether marks that thin tests out do not count
-    workers: int = 1
+    alone: bool = False  # one process is enough
 
     def runs(self, path: str) -> bool:
         """Whether tests of a file are its own."""
         asked = not self.files or path.startswith((*self.files, *self.thinned))
-        return asked and not path.startswith(self.others or ("none",))
+        return asked and not (self.others and path.startswith(self.others))
 
     def every_of(self, path: str) -> int:
         """Of how many cases of a file it runs one."""
@@ -77,9 +77,8 @@ KINDS = (
         "unoptimised",
         {"HOLOGRAM_CPU_OPTIMISE": "0", "GALLIVM_PERF": "nopt"},
         others=AS_USERS,
-        workers=2,
     ),
-    Kind("as-users", files=AS_USERS, thinned=(OPERATIONS, PROGRAMS), every=4, workers=2),
+    Kind("as-users", files=AS_USERS, thinned=(OPERATIONS, PROGRAMS), every=4),
     Kind(
         "emulated",
         files=(OPERATIONS,),
@@ -87,7 +86,6 @@ KINDS = (
         every=16,
         backends=("cuda-emulated", "metal-emulated"),
         whole=True,
-        workers=2,
     ),
     Kind(
         "lacking",
@@ -97,6 +95,7 @@ KINDS = (
         every=48,
         backends=("webgpu",),
         whole=True,
+        alone=True,
     ),
     Kind(
         "swiftshader",
@@ -106,6 +105,7 @@ KINDS = (
         every=48,
         backends=("webgpu",),
         whole=True,
+        alone=True,
     ),
 )
 
@@ -127,7 +127,7 @@ def asked(names: str | None) -> list[Kind]:
 
 
 def specifications(of: list[Kind], workers: int) -> Iterator[str]:
-    """The processes of a run, as xdist's option `tx` has them; `workers` of a kind at most."""
+    """The processes of a run, as xdist's option `tx` has them: `workers` of each kind, or one."""
     for kind in of:
         if not kind.missing:
-            yield from [kind.specification] * min(kind.workers, workers)
+            yield from [kind.specification] * (1 if kind.alone else workers)

@@ -31,6 +31,15 @@ def touched(folder: Path) -> dict[str, set[str]]:
     return found
 
 
+def contexts(folder: Path) -> set[str]:
+    """The groups that coverage has seen."""
+    found: set[str] = set()
+    for path in folder.glob("*.sqlite"):
+        with sqlite3.connect(path) as database:
+            found.update(name for (name,) in database.execute("select context from context"))
+    return found
+
+
 def took(path: Path) -> tuple[dict[str, float], dict[str, float]]:
     """Seconds of a case of each function, on average, and of all cases of each group."""
     functions: dict[str, list[float]] = defaultdict(list)
@@ -50,6 +59,11 @@ def took(path: Path) -> tuple[dict[str, float], dict[str, float]]:
 def write(profile: Path, folder: Path) -> None:
     """Writes the map."""
     seconds, total = took(profile)
+    missing = total.keys() - contexts(folder)
+    if sum(total[group] for group in missing) > 0.02 * sum(total.values()):
+        raise SystemExit(
+            f"coverage lacks {len(missing)} of {len(total)} groups of tests: {sorted(missing)[:5]} ..."
+        )
     enough = COMMON * sum(total.values())
     touches = {
         path: groups

@@ -111,6 +111,11 @@ class Pool:
         self.schedule()
         return crashed
 
+    def unfinished(self, names: Sequence[str]) -> list[str]:
+        """The kinds among these that have not run all their tests: their processes died, or the run was ended."""
+        busy = {worker.kind for worker in self.workers.values() if worker.pending}
+        return [name for name in names if name in busy or self.chunks.get(name) != []]
+
     def mark_test_pending(self, item: str) -> None:
         raise NotImplementedError("tests are not run twice")
 

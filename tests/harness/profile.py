@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 import json
-import os
 import resource
 import sys
 import time
@@ -82,9 +81,8 @@ def install(config: pytest.Config, path: str) -> None:
     from hologram.backends.webgpu.pipeline import Pipelines
     from hologram.compiled.machine_code.engine import Engine
 
-    if "PYTEST_XDIST_WORKER" not in os.environ and config.getoption("numprocesses", None):
+    if not hasattr(config, "workerinput"):
         Path(path).unlink(missing_ok=True)
-        return
     profile = Profile(Path(path))
     profile.watch(Engine, "compile", "llvm")
     profile.watch(Pipelines, "compile", "mesa")

@@ -12,6 +12,8 @@ from tests.harness.choice import ROOT, Choice, choose
 from tests.harness.pool import Pool
 from tests.harness.sampling import kept
 
+RESTARTS = 8  # of processes that died: a file that kills each would be tried for ever
+
 
 def add_options(parser: pytest.Parser) -> None:
     """What `pytest --help` says of them."""
@@ -63,11 +65,9 @@ class Run:
             width = config.getoption("--pool") or config.getoption("numprocesses", None) or 1
             asked = config.option
             self.choice = choose(asked.minutes, width, asked.residue, asked.touched)
-            if asked.touched and config.args == config.getini(
-                "testpaths"
-            ):  # or all would be collected for a few
-                files = sorted({group.partition("[")[0] for group in self.choice.groups})
-                config.args = [path for path in files if (ROOT / path).exists()] or ["tests/harness"]
+
+        self.pool: Pool | None = None
+        self.files = {group.partition("[")[0] for group in self.choice.groups}
 
     @property
     def missing(self) -> list[str]:
@@ -76,6 +76,14 @@ class Run:
             return []
         wanted = kinds.asked(self.config.getoption("--kinds"))
         return [f"not tested: {kind.name} ({kind.missing})" for kind in wanted if kind.missing]
+
+    @property
+    def unfinished(self) -> list[str]:
+        """Kinds of process that were begun and have not run all their tests."""
+        if self.pool is None:
+            return []
+        wanted = kinds.asked(self.config.getoption("--kinds"))
+        return self.pool.unfinished([kind.name for kind in wanted if not kind.missing])
 
     def pytest_report_header(self) -> list[str]:
         """What is run, and what is not."""
@@ -88,7 +96,9 @@ class Run:
     def pytest_xdist_make_scheduler(self, config: pytest.Config) -> Any:
         """The pool, where it was asked for."""
         width = config.getoption("--pool")
-        return Pool(len(config.option.tx), width, self.choice.cost, self._found) if width else None
+        if width:
+            self.pool = Pool(len(config.option.tx), width, self.choice.cost, self._found)
+        return self.pool
 
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         """Keeps what counts the tests."""
@@ -98,11 +108,15 @@ class Run:
         self.session.testscollected = tests
 
     def pytest_ignore_collect(self, collection_path: Path) -> bool | None:
-        """Leaves files to other kinds of process."""
+        """Leaves files to other kinds of process, and those that no change touches where these alone are run."""
         kind = kinds.of_process()
-        if kind is None or not collection_path.is_relative_to(ROOT):
+        if not collection_path.is_relative_to(ROOT):
             return None
         path = collection_path.relative_to(ROOT).as_posix()
+        if self.choice.only and collection_path.is_file() and path not in self.files:
+            return True
+        if kind is None:
+            return None
         if collection_path.is_dir():
             wanted = (*kind.files, *kind.thinned)
             inside = not wanted or any(f.startswith(f"{path}/") or f"{path}/".startswith(f) for f in wanted)
@@ -131,11 +145,16 @@ class Run:
         return report
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_sessionfinish(self) -> Any:
+    def pytest_sessionfinish(self, session: pytest.Session) -> Any:
         """Tells the process that started this one how many tests there were."""
         output = getattr(self.config, "workeroutput", None)
         if output is not None:
             output["counts"] = self.counts
+        if self.choice.only and not self.files and session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
+            session.exitstatus = pytest.ExitCode.OK  # nothing is touched
+        green = (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
+        if self.unfinished and session.exitstatus in green:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
         return (yield)
 
     @pytest.hookimpl(optionalhook=True)
@@ -147,8 +166,10 @@ class Run:
         """How much of how much was run, and where the rest is."""
         run, every = (sum(numbers) for numbers in zip((0, 0), *self.counts.values(), strict=True))
         parts = [f"{name} {some:,} of {many:,}" for name, (some, many) in self.counts.items()]
-        terminalreporter.write_line(f"cases: {run:,} of {every:,} ({', '.join(parts)})")
-        terminalreporter.write_line(f"chosen: {self.choice}; marks that thin out, part {self.choice.residue}")
+        terminalreporter.write_line(f"cases chosen: {run:,} of {every:,} ({', '.join(parts)})")
+        terminalreporter.write_line(f"chosen: {self.choice}; marks that thin out, part {self.choice.turn}")
+        for name in self.unfinished:
+            terminalreporter.write_line(f"NOT ALL RUN: {name}", red=True)
         for line in self.missing:
             terminalreporter.write_line(line)
 
@@ -166,6 +187,7 @@ def configure(config: pytest.Config) -> None:
             raise pytest.UsageError(str(error)) from None
         config.option.tx = list(kinds.specifications(wanted, width))
         config.option.dist = "load"
+        config.option.maxworkerrestart = config.option.maxworkerrestart or str(RESTARTS)
     if config.option.profile:
         profile.install(config, config.option.profile)
     config.pluginmanager.register(Run(config), "run")

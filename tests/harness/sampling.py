@@ -17,9 +17,9 @@ def kept(items: list[pytest.Item], config: pytest.Config, choice: Choice) -> lis
     whole = config.getoption("--whole") or (kind is not None and kind.whole)
     if kind is not None:  # whose own a file that the command names need not be
         items = [item for item in items if kind.runs(item.nodeid)]
-    left = items if whole else list(sampled(items, choice.residue))
+    left = items if whole else list(sampled(items, choice.turn))
     if kind is not None and not config.getoption("--kinds"):
-        left = list(_thinned(left, kind, choice.residue))
+        left = list(_thinned(left, kind, choice.turn))
     left = left[:: config.getoption("--every")]
     return [item for item in left if choice.takes(item.nodeid)]
 

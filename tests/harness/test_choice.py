@@ -16,11 +16,11 @@ TESTS = [f"tests/a/test_{k}.py::test[{case}]" for k in range(40) for case in ran
 
 
 @pytest.fixture
-def suite() -> Map:
-    """A map of 40 files of tests that take a second each; the k-th touches the k-th source."""
+def suite(monkeypatch: pytest.MonkeyPatch) -> Map:
+    """The map, of 40 files of tests that take a second each; the k-th touches the k-th source."""
     groups = [f"tests/a/test_{k}.py" for k in range(40)]
     sources = [f"hologram/a/{k}.py" for k in range(40)]
-    return Map(
+    made = Map(
         {
             "seconds": {"tests/a/test_0.py::test": 0.04},
             "total": dict.fromkeys(groups, 1.0),
@@ -29,6 +29,8 @@ def suite() -> Map:
             "touches": {source: packed([k]) for k, source in enumerate(sources)},
         }
     )
+    monkeypatch.setattr(choice, "known", lambda: made)
+    return made
 
 
 @pytest.mark.parametrize("numbers", [[], [0], [7, 8], [0, 63, 64, 1000, 4097]])
@@ -36,7 +38,7 @@ def test_packed_numbers_come_back(numbers: list[int]) -> None:
     assert unpacked(packed(numbers)) == numbers
 
 
-def test_all_parts_together_are_all_tests() -> None:
+def test_all_parts_together_are_all_tests(suite: Map) -> None:
     for every in (1, 2, 5, 13):
         parts = [{t for t in TESTS if Choice(every, residue).takes(t)} for residue in range(every)]
         assert sum(map(len, parts)) == len(TESTS)
@@ -67,6 +69,35 @@ def test_files_that_no_interpreter_goes_through_are_known_by_their_folder(suite:
     assert len(suite.touching(["hologram/a/new.py"])) == 40
     assert not suite.touching(["hologram/common.py"])  # what all tests touch says nothing
     assert suite.touching(["tests/a/test_5.py"]) == {"tests/a/test_5.py"}
+
+
+def test_what_the_map_does_not_know_is_new_and_runs(suite: Map) -> None:
+    assert "tests/b/test_new.py" in suite.touching(["tests/b/test_new.py"])
+    chosen = suite.choice(["tests/b/test_new.py"], seconds=4, residue=1)
+    assert chosen.takes("tests/b/test_new.py::test[cpu-1]")
+    assert chosen.takes("tests/a/test_1.py::test[cpu-sinh]")  # a group that was not there: a new operation
+    whole = suite.choice(["tests/a/test_7.py"], seconds=4, residue=1)
+    assert all(whole.takes(f"tests/a/test_7.py::test[{k}-sinh]") for k in range(9))
+
+
+def test_what_coverage_does_not_see_touches_tests_too(suite: Map) -> None:
+    suite.total.update({"tests/test_documents.py": 1.0, "tests/shaders/test_tiles.py": 1.0})
+    assert suite.touching(["docs/design/cpu.md", "README.md"]) == {"tests/test_documents.py"}
+    assert suite.touching(["shaders/wgsl/matmul.wgsl"]) == {"tests/shaders/test_tiles.py"}
+
+
+def test_changed_files_are_new_others_or_gone(suite: Map) -> None:
+    now = {path: choice.fingerprint(path) for path in choice.sources()}
+    assert {"docs/README.md", "README.md", "hologram/__init__.py", "tests/conftest.py"} <= now.keys()
+    suite.hashes = now | {"hologram/gone.py": "0", "README.md": "0"}
+    del suite.hashes["docs/README.md"]
+    assert choice.changed() == ["README.md", "docs/README.md", "hologram/gone.py"]
+
+
+def test_marks_take_turns_when_all_parts_had_theirs() -> None:
+    """Were both the same part, cases of a mark of 4 would never meet three parts of 4."""
+    met = {(chosen.residue % chosen.every, chosen.turn % 4) for chosen in (Choice(4, r) for r in range(16))}
+    assert len(met) == 16
 
 
 def test_without_a_map_all_is_unknown_and_a_part_of_it_runs() -> None:

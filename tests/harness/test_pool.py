@@ -49,12 +49,13 @@ def finish(pool: Pool, nodes: list[Node], width: int) -> dict[Node, list[int]]:
             if node.shutting_down and not node.sent:
                 assert pool.remove_node(node) is None
     assert pool.tests_finished
+    assert not pool.unfinished(list(pool.chunks))
     return done
 
 
 @pytest.mark.parametrize("width", [1, 2, 3, 5])
 def test_every_test_runs_once_in_its_kind(width: int) -> None:
-    names = [kind.name for kind in kinds.KINDS for _ in range(min(kind.workers, width))]
+    names = [kind.name for kind in kinds.KINDS for _ in range(1 if kind.alone else width)]
     nodes = [Node(name) for name in names]
     found: list[int] = []
     pool = Pool(len(nodes), width, seconds, found.append)
@@ -96,6 +97,7 @@ def test_a_crash_costs_the_test_it_came_in_alone() -> None:
     pool.mark_test_complete(first, first.sent.pop(0))
     assert pool.remove_node(first) == tests[1]
     assert not pool.tests_finished
+    assert pool.unfinished(["unoptimised", "emulated"]) == ["unoptimised", "emulated"]  # one never began
     pool.add_node(second)  # xdist starts another process
     pool.add_node_collection(second, tests)
     pool.schedule()

@@ -29,7 +29,7 @@ def test_a_crash_costs_one_test_and_a_failure_names_its_kind(tmp_path: Path) -> 
     assert "2 failed, 6 passed" in text
     assert f"crashed while running '{TESTS}::test_crashes'" in text
     assert "unoptimised HOLOGRAM_CPU_OPTIMISE=0 GALLIVM_PERF=nopt" in text
-    assert "cases: 8 of 8 (unoptimised 8 of 8)" in text
+    assert "cases chosen: 8 of 8 (unoptimised 8 of 8)" in text
     assert (
         sum(f"{TESTS}::test_passes" in line for line in (tmp_path / "profile").read_text().splitlines()) == 6
     )
@@ -41,3 +41,13 @@ def test_unknown_kinds_are_refused() -> None:
     assert (
         "kinds must be among unoptimised, as-users, emulated, lacking, swiftshader, got nobody" in done.stderr
     )
+
+
+def test_a_kind_whose_processes_die_is_no_success(tmp_path: Path) -> None:
+    """A module that ends every process that collects it."""
+    (tmp_path / "test_dies.py").write_text(
+        "import os\n\nif 'PYTEST_XDIST_WORKER' in os.environ:\n    os._exit(9)\n"
+    )
+    done = run("--pool=1", "--kinds=lacking", "-p", "tests.conftest", f"--rootdir={ROOT}", str(tmp_path))
+    assert done.returncode == 1, done.stdout[-3000:] + done.stderr[-3000:]
+    assert "NOT ALL RUN: lacking" in done.stdout
