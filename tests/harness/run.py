@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -176,6 +178,12 @@ class Run:
 
 def configure(config: pytest.Config) -> None:
     """Prepares a process; called once its options are read."""
+    # A shell that starts a run in the background has it ignore Ctrl-C, which tests send.
+    if (
+        signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+        and threading.current_thread() is threading.main_thread()
+    ):
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     kind = kinds.of_process()
     if kind is not None and kind.backends and not config.getoption("--backend"):
         config.option.backend = list(kind.backends)
