@@ -145,10 +145,16 @@ class Map:
             if path.startswith("tests/") and path.endswith(".py"):
                 found.add(path)
             if path in self.hashes and path.endswith(".py"):
-                found.update(self.touches.get(path, ()))
+                found.update(self.touches.get(path, ()) or self._mirrored(path))
             else:
-                found.update(self._beside(path))
+                found.update(self._beside(path) or self._mirrored(path))
         return frozenset(found)
+
+    def _mirrored(self, path: str) -> list[str]:
+        """Those in the folder that mirrors a file's, for one that too many tests touch to say which."""
+        package, _, rest = path.rpartition("/")[0].partition("/")
+        folder = "tests/torch/" if package == "hologram_torch" else f"tests/{rest}/"
+        return [group for group in self.total if package in OURS[:2] and group.startswith(folder)]
 
     def _beside(self, path: str) -> list[str]:
         """Those of the files in the folder of one that is new, or that no interpreter goes through, a shader's say."""

@@ -19,12 +19,13 @@ TESTS = [f"tests/a/test_{k}.py::test[{case}]" for k in range(40) for case in ran
 def suite(monkeypatch: pytest.MonkeyPatch) -> Map:
     """The map, of 40 files of tests that take a second each; the k-th touches the k-th source."""
     groups = [f"tests/a/test_{k}.py" for k in range(40)]
+    others = ["hologram/a/shader.wgsl", "hologram/a/common.py", "hologram/b/common.py"]
     sources = [f"hologram/a/{k}.py" for k in range(40)]
     made = Map(
         {
             "seconds": {"tests/a/test_0.py::test": 0.04},
             "total": dict.fromkeys(groups, 1.0),
-            "hashes": dict.fromkeys([*sources, "hologram/a/shader.wgsl", "hologram/common.py"], "0"),
+            "hashes": dict.fromkeys([*sources, *others], "0"),
             "groups": groups,
             "touches": {source: packed([k]) for k, source in enumerate(sources)},
         }
@@ -67,7 +68,8 @@ def test_too_much_that_is_touched_is_thinned_out_as_well(suite: Map) -> None:
 def test_files_that_no_interpreter_goes_through_are_known_by_their_folder(suite: Map) -> None:
     assert len(suite.touching(["hologram/a/shader.wgsl"])) == 40
     assert len(suite.touching(["hologram/a/new.py"])) == 40
-    assert not suite.touching(["hologram/common.py"])  # what all tests touch says nothing
+    assert len(suite.touching(["hologram/a/common.py"])) == 40  # all tests touch it: those of its folder
+    assert not suite.touching(["hologram/b/common.py"])
     assert suite.touching(["tests/a/test_5.py"]) == {"tests/a/test_5.py"}
 
 
