@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import struct
-import sys
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from hologram.backends.cpu.workers import Pool
 from hologram.compiled.machine_code.builtin import ONE, Builtin, keep
@@ -21,9 +17,7 @@ from hologram.foundation.frozen import frozen
 from hologram.machine.kernel import Draft, Prepared, Repetition
 
 ADDRESS, F32, F64, INTEGER = range(4)  # what a word is told
-_HEADER = 5
 _TAIL = 3  # of a launch that is repeated: how often, while what is set, how many words move on
-_RUN = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
 _CALLED = (
     *("PyLong_AsVoidPtr", "PyLong_AsLongLong", "PyFloat_AsDouble", "PyList_GetItem", "PyErr_Occurred"),
     *("PyErr_NoMemory", "PyEval_SaveThread", "PyEval_RestoreThread", "PyMem_RawMalloc", "PyMem_RawFree"),
@@ -73,10 +67,8 @@ class Piece:
 
 
 @functools.lru_cache(maxsize=1)
-def _builtin(engine: Engine) -> Builtin | None:
-    """What launches images; None where Python has no such functions to call."""
-    if sys.implementation.name != "cpython":
-        return None
+def _builtin(engine: Engine) -> Builtin:
+    """The function of Python that launches images."""
     engine.provide(ctypes.pythonapi, _CALLED)
     text = Path(__file__).with_name("launch.ll").read_text()
     code = kept_code(engine, "launch", text, lambda: (text, ("launch",)))
@@ -100,7 +92,7 @@ def drafted(pieces: Sequence[Piece], pool: Pool, engine: Engine, again: Repetiti
 
     def finish(words: Sequence[int]) -> Prepared:
         image = array("q", words)
-        return InPython(image) if launch is None else launch.of(image.buffer_info()[0], (image, owners))
+        return launch.of(image.buffer_info()[0], (image, owners))
 
     return Draft(_written(pieces, pool, again), finish)
 
@@ -144,37 +136,3 @@ def _written(pieces: Sequence[Piece], pool: Pool, again: Repetition | None) -> t
         body += 0, 0, moving, *moves
     header = (len(body) + len(blocks), len(relocations), len(patches) // 4, run, room)
     return (*header, *body, *blocks, *relocations, *patches)
-
-
-class InPython:
-    """An image launched without `launch.ll`."""
-
-    def __init__(self, given: Sequence[int]) -> None:
-        image = np.array(given, np.int64)
-        words, relocations, patches, run, room = image[:_HEADER].tolist()
-        end = _HEADER + words
-        self._body = image[_HEADER:end]
-        self._relocations = image[end : end + relocations]
-        self._patches = image[end + relocations :].reshape(patches, 4).tolist()
-        self._run: Callable[[int], int] = _RUN(run)
-        self._room = room
-        self._image = image
-
-    def __call__(self, arguments: list[Any]) -> list[Any]:
-        body = np.empty(self._body.size + self._room, np.int64)
-        body[: self._body.size] = self._body
-        address = body.ctypes.data
-        body[self._relocations] = body[self._relocations] * 8 + address
-        for word, kind, argument, first in self._patches:
-            body[word] = _word(kind, arguments[argument], first)
-        self._run(address)
-        return arguments
-
-
-def _word(kind: int, given: Any, first: int) -> int:
-    if kind == F32:
-        with np.errstate(over="ignore"):
-            return int(np.float32(given).view(np.uint32))
-    if kind == F64:
-        return struct.unpack("<q", struct.pack("<d", given))[0]
-    return given + first

@@ -22,10 +22,8 @@ BLOCK = 64  # rows that are substituted at once
 LONG = 24  # rows up to which matrices are solved together with the others of their stack
 FEW = 4  # matrices, of any size, that are taken one by one
 LARGE = 20  # rows or columns of matrices that are, however many
-_AT_ONCE, _CALL = (
-    1 << 24,
-    1 << 10,
-)  # work of the matrices given to NumPy at once, and what each costs beside n^3
+_AT_ONCE = 1 << 24  # work of the matrices given to NumPy at once
+_CALL = 1 << 10  # what each of them costs beside n^3
 
 
 def _alone(x: Array) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from hologram.atlas.program import Program
-from hologram.backends.cpu.image import InPython, _written
+from hologram.backends.cpu.image import drafted, prepared
 from hologram.backends.cpu.kernel import Host
 from hologram.backends.cpu.products.blocked import blocked_pieces, units
 from hologram.backends.cpu.products.cut import Product
@@ -48,8 +48,7 @@ def launched(
 ) -> None:
     host = host or device().host
     pieces = blocked_pieces(Product.of(a, b, out), dtype, stored, host)
-    launch: Any = InPython(_written(pieces, host.pool(), None))
-    launch([x.ctypes.data for x in (a, b, out)])
+    prepared(pieces, host.pool(), shared_engine())([x.ctypes.data for x in (a, b, out)])
 
 
 def check(out: np.ndarray, a: np.ndarray, b: np.ndarray, stored: DType) -> None:
@@ -228,7 +227,7 @@ def test_room_is_not_part_of_the_image() -> None:
         Product.of(a, b, np.empty((1, 100, 400), np.float16)), dtypes.f16, dtypes.f16, host
     )
     assert piece.room * 8 > 100_000
-    assert len(_written([piece], host.pool(), None)) < 100
+    assert len(drafted([piece], host.pool(), shared_engine()).words) < 100
 
 
 @HALVES
