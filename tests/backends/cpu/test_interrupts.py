@@ -224,6 +224,24 @@ def test_long_turns(kernel: Any, lanes: int, cpu: hg.Executor) -> None:
     works(cpu)
 
 
+@hg.kernel
+def long_steps(o: hg.Array[hg.i64], m: hg.Array[hg.i32]):
+    count = hg.i64(0)
+    for k in range(0, hg.i64(m[0]) * 1_000_000, 5000):
+        count += k // 5000 % 3
+    o[0] = count
+
+
+def test_loops_with_long_steps(cpu: hg.Executor) -> None:
+    o = cpu.full(1, 0, dtype=hg.i64)
+    for told in (0, 1, 81, 82, 1000):  # below and above 16,384 turns
+        long_steps[1](o, cpu.tensor(np.array([told], dtype=np.int32)))
+        assert o.to_numpy()[0] == (np.arange(told * 200) % 3).sum()
+    with interrupted():
+        long_steps[1](o, cpu.tensor(np.array([ENDLESS], dtype=np.int32)))
+    works(cpu)
+
+
 def test_many_launches_in_one(cpu: hg.Executor) -> None:
     slow = hg.jit(lambda x: [x := hg.sort(hg.sin(x)) for _ in range(300)][-1])
     x = cpu.tensor(np.linspace(0, 1, 1_000_000, dtype=np.float32))

@@ -10,7 +10,7 @@ from typing import Any
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Instruction, LocalArray, Program, SharedArray
 from hologram.backends.cpu.llvm.instructions import bitcast, convert, spell
-from hologram.backends.cpu.llvm.listening import Loop, Turns, Way, in_parts, long, numbers, turns
+from hologram.backends.cpu.llvm.listening import Loop, Way, in_parts, long, numbers, turned, turns
 from hologram.backends.cpu.llvm.writer import (
     Writer,
     from_memory,
@@ -283,7 +283,6 @@ class Lane(Body):
 
     def while_(self, i: Instruction, condition: str, *first: str) -> None:
         w, block = self.w, i.blocks[0]
-        asks = Turns(w, turns(block, self.frame.numbers))
         before, head, inside, done = w.block, w.label("head"), w.label("body"), w.label("done")
         w.jump(head)
         w.place(head)
@@ -297,7 +296,7 @@ class Lane(Body):
         scope.values |= dict(zip(block.arguments, phis[1:], strict=True))
         scope.instructions(block.instructions)
         following = [scope.values[v] for v in block.yields]
-        asks.count()
+        turned(w, turns(block, self.frame.numbers))
         latch = w.block
         w.jump(head)
         for k, (type_, phi, x, y) in enumerate(zip(types, phis, (condition, *first), following, strict=True)):
@@ -321,14 +320,12 @@ class Lane(Body):
         each = turns(block, known)
 
         def write(way: Way) -> list[str]:
-            asks = Turns(self.w, each, around=True) if way is Way.AROUND else None
-
             def body(number: str, carried: list[str]) -> list[str]:
                 scope = self.inner()
                 scope.values |= dict(zip(block.arguments, (number, *carried), strict=True))
                 scope.instructions(block.instructions)
-                if asks is not None:
-                    asks.count()
+                if way in (Way.COUNTED, Way.AROUND):
+                    turned(self.w, each, way is Way.AROUND)
                 return [scope.values[v] for v in block.yields]
 
             if way is Way.IN_PARTS:
@@ -347,7 +344,7 @@ class Lane(Body):
         distance = w(f"add nsw i64 {w(f'sub nsw i64 {stop}, {start}')}, {w(f'sub nsw i64 {step}, 1')}")
         all_turns = w(f"sdiv i64 {distance}, {step}")
         known, each = self.frame.numbers, turns(block, self.frame.numbers)
-        asks = Turns(w, _TURNS * each) if long(i, known, each, self.frame.brief) else None
+        asks = long(i, known, each, self.frame.brief)
 
         def some(begin: str, carried: list[str]) -> list[str]:
             count = w.intrinsic(
@@ -381,8 +378,8 @@ class Lane(Body):
 
             w.loop("0", count, "1", [], early, lanes=True)
             results = w.loop("0", count, "1", list(zip(types, carried, strict=True)), late)
-            if asks is not None:
-                asks.count()
+            if asks:
+                turned(w, _TURNS * each)
             return results
 
         types = [register_type(t) for t in block.argument_types[1:]]

@@ -1,8 +1,9 @@
 """Loops of so many turns that they ask for interrupts (Ctrl-C, see interrupts.ll), and leave the function if one came.
 
-A loop whose end nobody knows asks in one turn of so many. One that counts asks between parts, where its constants make
-it long, or where its bounds turn out to be far apart at run time: it is written twice then, as it is for few turns.
-One around loops that nobody knows asks after some turns, as do those inside.
+A function has so many turns left until it asks, which all its loops take theirs from: those whose end nobody knows, and
+those around them, however few turns each of them has when it is entered. A loop that counts, with none of these inside,
+asks between parts, where its constants make it long, or where its bounds turn out to be far apart at run time: it is
+written twice then, as it is for few turns.
 """
 
 from __future__ import annotations
@@ -16,13 +17,11 @@ from hologram.atlas.program import Block, Instruction, Program
 from hologram.backends.cpu.llvm.writer import Writer, register_type
 from hologram.foundation.frozen import frozen
 
-PART = 1 << 17  # turns, with those of loops inside, after which a long loop asks
+PART = 1 << 17  # turns, with those of loops inside, after which a function asks
 _LONG = 1 << 14  # turns of a loop that is told them, from which on it asks
-_WHILE, _AROUND = (
-    1 << 12,
-    1 << 8,
-)  # turns of a loop without a known end, and of one around such loops, at most
-_STEP = 1 << 12  # of a counter, above which a loop of 32 bits has few turns
+_WHILE = 1 << 5  # what a turn of a loop without a known end counts at least
+_AROUND = 1 << 9  # what a turn around such loops does
+_STEP = 1 << 12  # of a counter, from which on a part may overflow 32 bits
 _RARELY = '!{!"branch_weights", i32 1, i32 1000000}'
 
 Bounds = tuple[str, str, str]
@@ -35,7 +34,8 @@ class Way(Enum):
 
     AS_IT_IS = "does not ask"
     IN_PARTS = "asks before each part"
-    AROUND = "asks after some turns"
+    COUNTED = "asks after many turns"
+    AROUND = "asks after some turns, as loops are inside that nobody knows"
 
 
 def numbers(program: Program) -> dict[int, int]:
@@ -80,29 +80,24 @@ def ask(w: Writer) -> None:
     w.place(on)
 
 
-class Turns:
-    """Counts turns of the loop that begins here, down from so many at most.
+def turned(w: Writer, each: int, around: bool = False) -> None:
+    """At a turn's end: asks, if the function has used up its turns. `each`: turns of a turn.
 
-    `each`: turns of a turn. `around`: beside those of loops inside that nobody knows.
+    `around`: beside those of loops inside that nobody knows.
     """
-
-    def __init__(self, w: Writer, each: int, around: bool = False) -> None:
-        self.w, self._left = w, w.alloca("i32", 1, 4)
-        self._often = max(1, min(_AROUND if around else _WHILE, PART // each))
-        w.do(f"store i32 {self._often}, ptr {self._left}")
-
-    def count(self) -> None:
-        """At a turn's end: asks in one of so many."""
-        w = self.w
-        left = w(f"sub i32 {w(f'load i32, ptr {self._left}')}, 1")
-        w.do(f"store i32 {left}, ptr {self._left}")
-        none, some = w.label("none"), w.label("some")
-        _seldom(w, w(f"icmp eq i32 {left}, 0"), none, some)
-        w.place(none)
-        ask(w)
-        w.do(f"store i32 {self._often}, ptr {self._left}")
-        w.jump(some)
-        w.place(some)
+    if not w.patience:
+        w.patience = w.alloca("i32", 1, 4)
+        w.entry.append(f"  store i32 {PART}, ptr {w.patience}")
+    share = max(_AROUND if around else _WHILE, each)
+    left = w(f"sub i32 {w(f'load i32, ptr {w.patience}')}, {share}")
+    w.do(f"store i32 {left}, ptr {w.patience}")
+    none, some = w.label("none"), w.label("some")
+    _seldom(w, w(f"icmp sle i32 {left}, 0"), none, some)
+    w.place(none)
+    ask(w)
+    w.do(f"store i32 {PART}, ptr {w.patience}")
+    w.jump(some)
+    w.place(some)
 
 
 def _seldom(w: Writer, condition: str, then: str, otherwise: str) -> None:
@@ -121,29 +116,30 @@ class Loop:
 
     def written(self, w: Writer, known: Mapping[int, int], brief: bool) -> list[str]:
         """Its results. `brief`: it has few turns, whatever it is told."""
-        i, own = self.instruction, length(self.instruction.operands, known)
-        block, step = i.blocks[0], known.get(i.operands[2])
-        if block.argument_types[0].bits < 32 or step is None or not 0 < step < _STEP:
-            return self.write(Way.AS_IT_IS)  # a part may be no number of its counter
-        if own is not None:
-            return self.write(Way.IN_PARTS if own * self.each > PART else Way.AS_IT_IS)
-        if brief:
-            return self.write(Way.AS_IT_IS)
-        loops = (x for x in block.walk() if x.opcode in LOOPS)
+        block, own = self.instruction.blocks[0], length(self.instruction.operands, known)
+        loops = (x for x in block.walk() if x.opcode in LOOPS and not brief)
         if any(x.opcode is Opcode.WHILE or length(x.operands, known) is None for x in loops):
             return self.write(Way.AROUND)
-        return _either(w, self, step)
+        if not long(self.instruction, known, self.each, brief):
+            return self.write(Way.AS_IT_IS)
+        bits, step = block.argument_types[0].bits, known.get(self.instruction.operands[2], _STEP)
+        # A part may be no number of a narrow counter, or of one with long steps.
+        way = Way.IN_PARTS if bits >= 32 and 0 < step < _STEP else Way.COUNTED
+        if own is not None:
+            return self.write(way)
+        return _either(w, self, way) if bits >= 32 else self.write(Way.AS_IT_IS)
 
 
-def _either(w: Writer, loop: Loop, step: int) -> list[str]:
-    """A loop whose bounds are told at run time, written as it is and in parts."""
-    (start, stop, _), type_ = loop.bounds, loop.flags["counter"]
+def _either(w: Writer, loop: Loop, long_way: Way) -> list[str]:
+    """A loop whose bounds are told at run time, written as it is and in a way for many turns."""
+    (start, stop, step), type_ = loop.bounds, loop.flags["counter"]
     block, done = loop.instruction.blocks[0], w.label("either")
     distance = w(f"sub {type_} {stop}, {start}")
     labels, ends = (w.label("long"), w.label("short")), []
-    most = max(1, _LONG // loop.each) * step
+    # Where this overflows, a loop of few turns is written for many, and gives the same.
+    most = w(f"mul {type_} {step}, {max(1, _LONG // loop.each)}")
     _seldom(w, w(f"icmp ugt {type_} {distance}, {most}"), *labels)
-    for label, way in zip(labels, (Way.IN_PARTS, Way.AS_IT_IS), strict=True):
+    for label, way in zip(labels, (long_way, Way.AS_IT_IS), strict=True):
         w.place(label)
         ends.append((loop.write(way), w.block))
         w.jump(done)

@@ -17,7 +17,7 @@ from hologram.atlas.program import Block, Instruction, Program
 from hologram.atlas.ssa import deep, definitions, enters, makes
 from hologram.backends.cpu.llvm.arguments import open_frame
 from hologram.backends.cpu.llvm.lane import Frame, Lane, Locals, zero_fill
-from hologram.backends.cpu.llvm.listening import Loop, Turns, Way, turns
+from hologram.backends.cpu.llvm.listening import Loop, Way, turned, turns
 from hologram.backends.cpu.llvm.loops import GROUP, decompose, positions
 from hologram.backends.cpu.llvm.writer import Writer, memory_type, register_type
 from hologram.compiler.scheduling.loops import WORKGROUP, Variant
@@ -220,15 +220,11 @@ class Workgroup:
         each = self.turns(block)
 
         def write(way: Way) -> list[str]:
-            asks = None
-            if way is not Way.AS_IT_IS:
-                asks = Turns(self.w, each, way is Way.AROUND)
-
             def body(number: str, _: list[str]) -> list[str]:
                 self.uniform[counter] = number
                 self.run(whole.bodies[0], list(zip(carried, block.yields, strict=True)))
-                if asks is not None:
-                    asks.count()
+                if way is not Way.AS_IT_IS:
+                    turned(self.w, each, way is Way.AROUND)
                 return []
 
             self.w.loop(*bounds, [], body, **flags)
@@ -243,18 +239,13 @@ class Workgroup:
             self.arrays[result] = self.array(argument)
         on = ~block.yields[0]  # whether to go on, kept beside what is carried
         self.each_thread((), list(zip((on, *block.arguments), i.operands, strict=True)))
-        head, inside, done, asks = (
-            w.label("head"),
-            w.label("body"),
-            w.label("done"),
-            Turns(w, self.turns(block)),
-        )
+        head, inside, done = w.label("head"), w.label("body"), w.label("done")
         w.jump(head)
         w.place(head)
         w.branch(self.load(on, "0"), inside, done)
         w.place(inside)
         self.run(whole.bodies[0], list(zip((on, *block.arguments), block.yields, strict=True)))
-        asks.count()
+        turned(w, self.turns(block))
         w.jump(head)
         w.looped()
         w.place(done)
@@ -285,18 +276,13 @@ class Workgroup:
             self.store(flag, thread, on_still)
             return [w(f"or i8 {now[0]}, {w(f'zext i1 {on_still} to i8')}")]
 
-        head, more, done, asks = (
-            w.label("head"),
-            w.label("more"),
-            w.label("done"),
-            Turns(w, self.turns(block)),
-        )
+        head, more, done = w.label("head"), w.label("more"), w.label("done")
         w.jump(head)
         w.place(head)
         (some,) = w.loop("0", self.threads, "1", [("i8", "0")], turn, lanes=True)
         w.branch(w(f"icmp ne i8 {some}, 0"), more, done)
         w.place(more)
-        asks.count()
+        turned(w, self.turns(block))
         w.jump(head)
         w.looped()
         w.place(done)

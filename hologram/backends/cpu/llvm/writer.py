@@ -61,9 +61,10 @@ class Writer:
     def __init__(self, metadata: list[str]) -> None:
         """`metadata` is the module's list of nodes; node 0 is the group of accesses that lanes do not order."""
         self.lines: list[str] = []
-        self.entry: list[str] = []  # allocas, which belong into the first block
+        self.entry: list[str] = []  # of the first block: allocas, and what they begin with
         self.declarations: set[str] = set()
         self.inverses: dict[str, Inverse] = {}  # of divisors that all lanes share, by register
+        self.patience = ""  # where it counts the turns that are left until it asks for interrupts, if it does
         self.metadata = metadata
         self.block = "entry"
         self._count = 0
