@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING
+from types import FunctionType
+from typing import TYPE_CHECKING, TypeVar
 
 from hologram.foundation import lazy
 
@@ -13,7 +14,16 @@ if TYPE_CHECKING:
 else:  # only what is shown needs them
     console, tables = lazy.module("rich.console"), lazy.module("rich.table")
 
+Kind = TypeVar("Kind", bound=type)
 WIDTH = 110  # of a table as text
+
+
+def called_by_name(kind: Kind) -> Kind:
+    """A class whose methods Python's own errors call by their names alone: users see the classes that inherit them."""
+    for name, method in vars(kind).items():
+        if isinstance(method, FunctionType):
+            method.__qualname__ = name
+    return kind
 
 
 def table(*columns: str, numbers: tuple[str, ...] = ()) -> tables.Table:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hologram.foundation import dtypes, lazy
+from hologram.foundation.display import called_by_name
 from hologram.foundation.errors import UnsupportedDType
-from hologram.machine.arguments import without_fields
+from hologram.machine.arguments import memory_order, without_fields
 
 if TYPE_CHECKING:
     from hologram.frontend import updates
@@ -21,6 +22,7 @@ else:  # not needed to compute
 ARRAY_API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
 
 
+@called_by_name
 class ArrayProtocol:
     """The methods of Tensor by which NumPy's functions, and libraries of the array API, find hologram's."""
 
@@ -54,11 +56,11 @@ class ArrayProtocol:
         """A contiguous copy: clone()."""
         return self.clone()
 
-    def ravel(self: Any, order: str = "C") -> Any:
+    def ravel(self: Any, order: str | None = "C") -> Any:
         """The elements along one axis, row by row or in another order: a view where that can be; see hg.ravel."""
         return self.reshape(self.size) if order == "C" else self.__array_namespace__().ravel(self, order)
 
-    def flatten(self: Any, order: str = "C") -> Any:
+    def flatten(self: Any, order: str | None = "C") -> Any:
         """A copy of the elements along one axis; see ravel."""
         return self.ravel(order).clone()
 
@@ -114,12 +116,16 @@ class ArrayProtocol:
         return self.__array_namespace__().compress(condition, self, axis, out)
 
     def choose(self, choices: Any, out: Any = None, mode: str = "raise") -> Any:
-        """The elements of those `choices` that it numbers."""
+        """The elements of those `choices` that it numbers, the nearest where there is none; see hg.choose."""
         return self.__array_namespace__().choose(self, choices, out, mode)
 
-    def tobytes(self: Any, order: str = "C") -> bytes:
-        """The bytes of the elements, row by row; waits."""
-        return self.to_numpy().tobytes(order)
+    def tobytes(self: Any, order: str | None = "C") -> bytes:
+        """The bytes of the elements, row by row ("C"), by columns ("F"), or ("A") by columns where they lie so; waits.
+
+        "K" is "C", as in NumPy.
+        """
+        by_columns = self._by_columns(memory_order(order, "tobytes", "CFAK"))
+        return self.to_numpy().tobytes("F" if by_columns else "C")
 
     def __round__(self: Any, digits: int | None = None) -> Any:
         """`round(x)` of a tensor without axes is an integer of Python's, `round(x, 2)` a tensor."""

@@ -28,6 +28,15 @@ def without_fields(who: str, order: Any) -> None:
         raise TypeError(f"{who}: elements have no fields to sort by, got order={order!r}")
 
 
+def memory_order(given: Any, who: str, letters: str = "CFA") -> str:
+    """NumPy's `order` of elements as one of `letters`: None is "C", and small letters are as good."""
+    order = "C" if given is None else given
+    if isinstance(order, str) and len(order) == 1 and order.upper() in letters:
+        return order.upper()
+    *rest, last = (repr(letter) for letter in letters)
+    raise ValueError(f"{who}: order must be {', '.join(rest)} or {last}, got {given!r}")
+
+
 def pair(given: Any, who: str) -> tuple[Any, Any]:
     """Two elements."""
     both = sequence(given, who)

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hologram.foundation.display import called_by_name
 from hologram.foundation.dtypes import DType
 from hologram.foundation.errors import ShapeError
+from hologram.machine.arguments import memory_order
 from hologram.machine.axes import normalize_axes, normalize_axis, whole
 from hologram.machine.layout import Layout, cached_view
 
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from typing import Self
 
 
+@called_by_name
 class Strided:
     """What has a `layout` and gives, for another one, the view of itself that it describes."""
 
@@ -67,7 +70,7 @@ class Strided:
             layout = how(self.layout, *arguments)
         return None if layout is None else self._view(layout)
 
-    def reshape(self, *shape: int | Sequence[int], order: str = "C", copy: bool | None = None) -> Self:
+    def reshape(self, *shape: int | Sequence[int], order: str | None = "C", copy: bool | None = None) -> Self:
         """The same elements in another shape (one size may be -1); a copy only where strides cannot express it.
 
         They are read and placed row by row ("C"), by columns ("F"), or ("A") by columns where they lie so. With `copy`
@@ -78,18 +81,16 @@ class Strided:
         view = self._through(_reshaped, *_one_by_one(shape))
         return self.contiguous().reshape(*shape) if view is None else view
 
-    def _arranged(self, shape: Sequence[int], order: str, copy: bool | None) -> Self:
-        if order not in ("C", "F", "A"):
-            raise ValueError(f"reshape: order must be 'C', 'F' or 'A', got {order!r}")
-        if self._by_columns(order):
+    def _arranged(self, shape: Sequence[int], order: str | None, copy: bool | None) -> Self:
+        if self._by_columns(memory_order(order, "reshape")):
             return self.T.reshape(tuple(shape)[::-1], copy=copy).T
         if copy is False and self._through(_reshaped, *shape) is None:
             raise ValueError(f"reshape: {self.shape} to {tuple(shape)} needs a copy")
         return (self.clone() if copy else self).reshape(*shape)
 
     def _by_columns(self, order: str) -> bool:
-        """Whether NumPy's `order` reads it by columns: "F", or "A" and "K" of elements that lie so."""
-        lies = order in ("A", "K") and not self.layout.is_contiguous and self.T.layout.is_contiguous
+        """Whether NumPy's `order` reads it by columns: "F", or "A" of elements that lie so."""
+        lies = order == "A" and not self.layout.is_contiguous and self.T.layout.is_contiguous
         return order == "F" or lies
 
     def view_1d(self) -> Self:

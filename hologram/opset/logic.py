@@ -218,7 +218,7 @@ def bitwise_invert(x):
 
 
 @numpy_elementwise(
-    types=types.integer, dtypes=INTEGERS, samples=binary(-99, 99, second=(0, 70)),
+    types=types.shifted, dtypes=INTEGERS, samples=binary(-99, 99, second=(0, 70)),
     aten=("bitwise_left_shift.Tensor",))  # fmt: skip
 def bitwise_left_shift(x, y):
     """x shifted left by y >= 0 bits; 0 from the width on."""
@@ -226,7 +226,7 @@ def bitwise_left_shift(x, y):
 
 
 @numpy_elementwise(
-    types=types.integer, dtypes=INTEGERS, samples=binary(-99, 99, second=(0, 70)),
+    types=types.shifted, dtypes=INTEGERS, samples=binary(-99, 99, second=(0, 70)),
     aten=("bitwise_right_shift.Tensor",))  # fmt: skip
 def bitwise_right_shift(x, y):
     """x shifted right by y >= 0 bits, keeping the sign."""

@@ -17,7 +17,7 @@ import numpy as np
 
 from hologram import opset
 from hologram.machine.strided import Strided
-from hologram.opset.forms.further import FURTHER, into, taken
+from hologram.opset.forms.further import FURTHER, into, only, taken
 from hologram.opset.forms.numpys import ALSO
 
 FACTS = {np.shape: "shape", np.ndim: "ndim", np.size: "size"}
@@ -50,10 +50,8 @@ def _refused(who: str, why: str) -> TypeError:
 
 def _into(result: Any, out: Any, who: str) -> Any:
     """The result, written to `out` if there is one."""
-    target = out[0] if isinstance(out, tuple) else out
-    if target is None:
-        return result
-    return into(result, target, who)
+    target = only(out, who)
+    return result if target is None else into(result, target, who)
 
 
 def _settled(who: str, settings: Mapping[str, Any], known: Collection[str]) -> dict[str, Any]:

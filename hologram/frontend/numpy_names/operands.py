@@ -12,8 +12,7 @@ from hologram.frontend.array_api.creation import asarray
 from hologram.frontend.tensor import Tensor
 from hologram.machine.arguments import pair
 from hologram.machine.axes import normalize_axis
-from hologram.opset import logic
-from hologram.opset.forms.further import into
+from hologram.opset.forms.further import into, only
 from hologram.runtime.dispatch import deferred
 
 
@@ -42,10 +41,7 @@ def written(result: Tensor, out: Any, who: str, where: Any = True) -> Any:
         if where is not True:
             raise TypeError(f"{who}: `where` needs an `out`, whose other elements stay")
         return result
-    out = out[0] if isinstance(out, tuple) else out
-    if where is not True and hasattr(out, "shape"):
-        result = logic.where(*beside(result, where)[::-1], out)
-    return into(result, out, who)
+    return into(result, only(out, who), who, where)
 
 
 def both_written(
@@ -54,7 +50,10 @@ def both_written(
     """Two results, in outputs that are given by place or as a pair; see written."""
     if out is not None and (first is not None or second is not None):
         raise TypeError(f"{who}: outputs come by place or as out=, got both")
-    first, second = (first, second) if out is None else pair(out, f"{who}: out")
+    if out is not None:
+        if not isinstance(out, tuple):
+            raise TypeError(f"{who}: out must be a tuple of two tensors or arrays, got {type(out).__name__}")
+        first, second = pair(out, f"{who}: out")
     if where is not True and (first is None or second is None):
         raise TypeError(f"{who}: `where` needs both outputs, whose other elements stay")
     return written(results[0], first, who, where), written(results[1], second, who, where)

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from hologram.foundation import dtypes
-from hologram.foundation.errors import ShapeError
+from hologram.foundation.errors import ShapeError, UnsupportedDType
 from hologram.foundation.sizes import fixed_range
 from hologram.frontend.array_api.creation import asarray
 from hologram.frontend.default import executor_of
 from hologram.frontend.indexing import flat_nonzero
 from hologram.frontend.numpy_names.operands import beside, written
 from hologram.frontend.tensor import Tensor
-from hologram.machine.arguments import sequence, without_fields
+from hologram.machine.arguments import memory_order, sequence, without_fields
 from hologram.machine.axes import broadcast, count, integers, normalize_axis, whole
 from hologram.opset import creation, indexing, logic, math, movement, sort
 
@@ -86,12 +86,12 @@ def ix_(*args: Any) -> tuple[Tensor, ...]:
     return tuple(made)
 
 
-def unravel_index(indices: Any, shape: Sequence[int], order: str = "C") -> tuple[Tensor, ...]:
+def unravel_index(indices: Any, shape: Sequence[int], order: str | None = "C") -> tuple[Tensor, ...]:
     """Coordinates (i64) of positions that are counted flat, row by row ("C") or by columns ("F")."""
     sizes = integers(sequence(shape, "unravel_index: shape"), "unravel_index: a size")
-    if _by_columns("unravel_index", order):
+    if memory_order(order, "unravel_index", "CF") == "F":
         return unravel_index(indices, sizes[::-1])[::-1]
-    left = asarray(indices).astype(dtypes.i64)
+    left = _whole(asarray(indices), "unravel_index: positions").astype(dtypes.i64)
     places = []
     for size in reversed(sizes):
         places.append(left % size)
@@ -99,10 +99,10 @@ def unravel_index(indices: Any, shape: Sequence[int], order: str = "C") -> tuple
     return tuple(reversed(places))
 
 
-def _by_columns(who: str, order: str) -> bool:
-    if order not in ("C", "F"):
-        raise ValueError(f"{who}: order must be 'C' or 'F', got {order!r}")
-    return order == "F"
+def _whole(x: Tensor, who: str) -> Tensor:
+    if x.dtype.kind not in ("int", "uint", "bool"):
+        raise UnsupportedDType(f"{who} must be integers or bools, got {x.dtype}")
+    return x
 
 
 def _within(who: str, x: Tensor, size: int, mode: str) -> Tensor:
@@ -117,7 +117,9 @@ def _within(who: str, x: Tensor, size: int, mode: str) -> Tensor:
     return math.clip(x, 0, size - 1) if mode == "clip" else x
 
 
-def ravel_multi_index(multi_index: Any, dims: Sequence[int], mode: Any = "raise", order: str = "C") -> Tensor:
+def ravel_multi_index(
+    multi_index: Any, dims: Sequence[int], mode: Any = "raise", order: str | None = "C"
+) -> Tensor:
     """Positions (i64), counted flat, of coordinates: a sequence or a tensor of one for each axis.
 
     They are counted row by row ("C") or by columns ("F").
@@ -133,11 +135,11 @@ def ravel_multi_index(multi_index: Any, dims: Sequence[int], mode: Any = "raise"
             f"ravel_multi_index: coordinates and a mode for each of {len(sizes)} axes are needed, got "
             f"{len(multi_index)} and {len(modes)}"
         )
-    if _by_columns("ravel_multi_index", order):
+    if memory_order(order, "ravel_multi_index", "CF") == "F":
         sizes, modes, multi_index = sizes[::-1], modes[::-1], multi_index[::-1]
     place: Any = 0
     for size, coordinate, each in zip(sizes, multi_index, modes, strict=True):
-        at = asarray(coordinate).astype(dtypes.i64)
+        at = _whole(asarray(coordinate), "ravel_multi_index: coordinates").astype(dtypes.i64)
         place = place * size + _within("ravel_multi_index", at, size, each)
     return place
 
@@ -220,12 +222,13 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
 def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Tensor:
     """From the choice whose number stands at the place; numbers outside are those of the nearest end.
 
-    With the mode "wrap" they go around; "clip" and "raise" are the same: nobody waits to look at them.
+    With the mode "wrap" they go around. "raise", as which NumPy refuses them, is "clip" here: nobody waits to look.
     """
+    a = np.asarray(a) if type(a) is int else a  # a number, which would take the dtype of the choices
     at, *parts = beside(a, *sequence(choices, "choose: choices"))
     if not parts:
         raise ValueError("choose: at least one choice is needed")
-    at = _within("choose", at, len(parts), mode)
+    at = _within("choose", _whole(at, "choose: numbers of choices"), len(parts), mode)
     found = parts[-1]
     for k in reversed(fixed_range(len(parts) - 1)):
         found = logic.where(logic.less_equal(at, k), parts[k], found)

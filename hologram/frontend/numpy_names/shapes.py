@@ -16,7 +16,7 @@ from hologram.frontend.array_api.creation import asarray
 from hologram.frontend.linear_algebra import products
 from hologram.frontend.numpy_names.operands import beside, written
 from hologram.frontend.tensor import Tensor
-from hologram.machine.arguments import pair, sequence
+from hologram.machine.arguments import memory_order, pair, sequence
 from hologram.machine.axes import count, integers, normalize_axis, whole
 from hologram.opset import arrange, creation, logic, movement, padding
 
@@ -32,17 +32,33 @@ def array(
     return made.reshape((1,) * (ndmin - made.ndim) + made.shape) if made.ndim < ndmin else made
 
 
-def ravel(a: Any, order: str = "C") -> Tensor:
+def ravel(a: Any, order: str | None = "C") -> Tensor:
     """The elements row by row ("C") along one axis, or by columns ("F"): a view where that can be.
 
     By columns where they lie so ("A"), or as they lie ("K").
     """
     x = asarray(a)
-    if order not in ("C", "F", "A", "K"):
-        raise ValueError(f"ravel: order must be C, F, A or K, got {order!r}")
+    order = memory_order(order, "ravel", "CFAK")
     if order == "K":
-        x = x.permute(sorted(range(x.ndim), key=lambda k: -abs(x.strides[k])))
-    return x.reshape(x.size, order="C" if order == "K" else order)
+        return x.permute(_outermost_first(x)).reshape(x.size)
+    return x.reshape(x.size, order=order)
+
+
+def _outermost_first(x: Tensor) -> list[int]:
+    """The axes as they lie in memory, in whichever direction; one that repeats elements stays where it is.
+
+    It is the order in which NumPy's iterators visit an array (NpyIter_New, order "K").
+    """
+    inner: list[int] = []
+    apart = [0 if size == 1 else abs(step) for size, step in zip(x.shape, x.strides, strict=True)]
+    for axis in reversed(range(x.ndim)):
+        place = len(inner)
+        for k in reversed(range(len(inner))):
+            if not apart[axis] or 0 < apart[inner[k]] <= apart[axis]:
+                break
+            place = k if apart[inner[k]] else place
+        inner.insert(place, axis)
+    return inner[::-1]
 
 
 def swapaxes(a: Any, axis1: int, axis2: int) -> Tensor:

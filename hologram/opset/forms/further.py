@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from hologram.foundation.errors import ShapeError
+from hologram.machine.axes import broadcast
 from hologram.opset.forms.numpys import instead, taken_by
 
 FURTHER = frozenset(("out", "where", "initial", "mean", "dtype", "kind"))
@@ -37,8 +38,7 @@ def further(operation: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) ->
     names = (*operation.operands, *operation.attributes)
     own = {n: v for n, v in kwargs.items() if n not in FURTHER or n in names}
     given = {n: v for n, v in kwargs.items() if n not in own and v is not UNSAID[n] and v is not np._NoValue}
-    out = given.pop("out", None)
-    out = out[0] if isinstance(out, tuple) else out
+    out = only(given.pop("out", None), operation.name)
     if isinstance(given.get("dtype"), (bool, int, float)):
         number = given["dtype"]
         hint = instead(number, operation.attributes)
@@ -48,9 +48,7 @@ def further(operation: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) ->
     elif operation.further is not None and given.keys() <= {*meant(operation.further)}:
         result = operation.further(operation, *operation.bind(args, own), **given)
     elif operation.pointwise and given.keys() == {"where"} and out is not None:
-        condition = given["where"]
-        made = condition if hasattr(condition, "executor") else out.executor.tensor(condition)
-        result = made.where(operation(*args, **own), out)
+        return into(operation(*args, **own), out, operation.name, given["where"])
     else:
         also = "" if out is not None or not operation.pointwise else "; `where` needs an `out`"
         raise TypeError(
@@ -59,17 +57,34 @@ def further(operation: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) ->
     return result if out is None else into(result, out, operation.name)
 
 
-def into(result: Any, target: Any, who: str) -> Any:
-    """The result, written to a tensor or an array of its shape, whose dtype holds such numbers."""
+def only(out: Any, who: str) -> Any:
+    """The output of a call that has one, which may come as a tuple."""
+    if not isinstance(out, tuple):
+        return out
+    if len(out) != 1:
+        raise ValueError(f"{who}: out must be one tensor or array, got a tuple of {len(out)}")
+    return out[0]
+
+
+def into(result: Any, target: Any, who: str, where: Any = True) -> Any:
+    """The result, written to a tensor or an array of its shape, whose dtype holds such numbers.
+
+    Of its elements those are written for which `where`, a tensor or an array, holds.
+    """
     if not isinstance(target, np.ndarray) and not hasattr(target, "executor"):
         hint = instead(target, taken_by(who))
         raise TypeError(f"{who}: out must be a tensor or an array, got {target!r}{hint}")
+    holds = where
+    if where is not True:
+        holds = where if hasattr(where, "executor") else result.executor.tensor(where)
+        result = result.expand(broadcast([result.shape, holds.shape], who))
     if result.shape != target.shape:
         raise ShapeError(f"{who}: out must have shape {result.shape}, got {target.shape}")
     if isinstance(target, np.ndarray):
-        np.copyto(target, result.to_numpy(), casting="same_kind")
+        written = True if where is True else holds.astype("bool", copy=False).to_numpy()
+        np.copyto(target, result.to_numpy(), casting="same_kind", where=written)
     elif np.can_cast(result.dtype.numpy, target.dtype.numpy, "same_kind"):
-        target.executor.copy(result, target)
+        target.executor.copy(result if where is True else holds.where(result, target), target)
     else:
         raise TypeError(f"{who}: out is {target.dtype}, which cannot hold {result.dtype}")
     return target

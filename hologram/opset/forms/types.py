@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import reduce
 
-from hologram.foundation.dtypes import DType, bool_, f32, i64, promote, u64, weak
+from hologram.foundation.dtypes import DType, bool_, f32, i8, i64, promote, u64, weak
 from hologram.foundation.errors import UnsupportedDType
 
 OperandType = DType | bool | int | float | complex  # a number stands for itself
@@ -82,6 +82,13 @@ def integer(who: str, operands: Sequence[OperandType]) -> Types:
     """Integers and bools only."""
     _require(who, promoted(operands), "int uint bool")
     return same(who, operands)
+
+
+def shifted(who: str, operands: Sequence[OperandType]) -> Types:
+    """Integers; bools are 0 and 1 in the narrowest integers that have a sign, as in NumPy."""
+    dtype = integer(who, operands)[1]
+    dtype = i8 if dtype is bool_ else dtype
+    return (dtype,) * len(operands), dtype
 
 
 def comparison(who: str, operands: Sequence[OperandType]) -> Types:

@@ -37,6 +37,8 @@ CALLS = [
     ("select", ([TABLE > 1, TABLE > 0], [TABLE, -TABLE])),
     ("choose", (np.array([0, 1, 0]), [GRID, -GRID])),
     ("choose", (np.array([0, 5, -3]), [GRID, -GRID], None, "wrap")),
+    ("choose", (np.array([True, False, True]), [GRID, -GRID])),
+    ("choose", (1, [TABLE, -TABLE])),
     ("choose", (np.array([0, 5, -3]), [GRID, -GRID], None, "clip")),
     ("piecewise", (FLAT, [FLAT < 0, FLAT > 1], [np.negative, 7, np.square])),
     ("piecewise", (TABLE, [TABLE < 0], [3])),

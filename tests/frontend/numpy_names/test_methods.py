@@ -42,14 +42,71 @@ def test_orders(executor: hg.Executor, lying: str, order: Any) -> None:
         (x.ravel(order), array.ravel(order)),
         (x.flatten(order), array.flatten(order)),
         (HOLOGRAM.ravel(x, order), np.ravel(array, order)),
+        (x.ravel(order.lower()), array.ravel(order)),
     ):
         np.testing.assert_array_equal(made.to_numpy(), wanted)
+    assert x.tobytes(order) == array.tobytes(order)
     if order != "K":
         wanted = array.reshape((-1, 2), order=order)
         np.testing.assert_array_equal(x.reshape(-1, 2, order=order).to_numpy(), wanted)
         np.testing.assert_array_equal(HOLOGRAM.reshape(x, (-1, 2), order).to_numpy(), wanted)
         traced = hg.jit(lambda x: LYING[lying](x).reshape((-1, 2), order=order))(executor.tensor(X))
         np.testing.assert_array_equal(traced.to_numpy(), wanted)
+
+
+def _seen(draw: np.random.Generator, x: Any, array: np.ndarray) -> tuple[Any, np.ndarray]:
+    """A tensor and an array through the same view, drawn at random."""
+    kind = draw.integers(4)
+    if kind == 0:
+        axes = tuple(draw.permutation(array.ndim).tolist())
+        return x.permute(axes), array.transpose(axes)
+    if kind == 1:
+        steps = draw.choice([1, 1, 2, -1, -2], array.ndim).tolist()
+        part = tuple(slice(None, None, step) for step in steps)
+        return x[part], array[part]
+    if kind == 2:
+        place = int(draw.integers(array.ndim + 1))
+        return hg.expand_dims(x, axis=place), np.expand_dims(array, place)
+    repeated = [int(draw.integers(1, 4)) if size == 1 else size for size in array.shape]
+    return hg.broadcast_to(x, (2, *repeated)), np.broadcast_to(array, (2, *repeated))
+
+
+def test_orders_of_any_views(executor: hg.Executor) -> None:
+    draw = np.random.default_rng(5)
+    repeated = hg.broadcast_to(executor.tensor(X[0, 0, :3]), (2, 3))
+    assert hg.ravel(repeated, "K").tolist() == [0, 1, 2, 0, 1, 2]
+    for _ in range(60):
+        shape = draw.choice([0, 1, 1, 2, 3], draw.integers(4)).tolist()
+        array = np.arange(int(np.prod(shape)), dtype=np.float32).reshape(shape)
+        x: Any = executor.tensor(array)
+        for _ in range(3):
+            x, array = _seen(draw, x, array)
+        for order in ("A", "K"):
+            wanted = array.ravel(order)
+            np.testing.assert_array_equal(x.ravel(order).to_numpy(), wanted, f"{x.layout}")
+            np.testing.assert_array_equal(x.flatten(order).to_numpy(), wanted, f"{x.layout}")
+        assert x.tobytes("A") == array.tobytes("A")
+
+
+def test_no_order_is_by_rows(executor: hg.Executor) -> None:
+    x: Any = executor.tensor(X).T
+    for made in (x.ravel(None), x.flatten(None), x.reshape(24, order=None), HOLOGRAM.reshape(x, 24, None)):
+        np.testing.assert_array_equal(made.to_numpy(), X.T.ravel())
+    assert x.tobytes(None) == X.T.tobytes()
+    places = executor.tensor([1, 4])
+    orders: tuple[Any, ...] = (None, "f")
+    for order in orders:
+        wanted = np.unravel_index([1, 4], (2, 3), order)
+        assert [p.tolist() for p in hg.unravel_index(places, (2, 3), order)] == [p.tolist() for p in wanted]
+        flat = hg.ravel_multi_index((places, places), (5, 6), order=order)
+        assert flat.tolist() == np.ravel_multi_index(([1, 4], [1, 4]), (5, 6), order=order).tolist()
+
+
+def test_unknown_arguments_of_methods(executor: hg.Executor) -> None:
+    x: Any = executor.tensor(X)
+    for call, name in ((lambda: x.reshape(shape=24), "reshape"), (lambda: x.tobytes(places="C"), "tobytes")):
+        with pytest.raises(TypeError, match=rf"^{name}\(\) got an unexpected keyword argument"):
+            call()
 
 
 def test_orders_have_derivatives(executor: hg.Executor) -> None:
@@ -104,6 +161,10 @@ def test_methods_in_numpys_forms(executor: hg.Executor) -> None:
     np.testing.assert_array_equal(x.compress([True, False], 0).to_numpy(), X.compress([True, False], 0))
     choices = [X[0, 0, :2], X[1, 0, :2]]
     np.testing.assert_array_equal(chosen.choose(choices).to_numpy(), np.array([0, 1]).choose(choices))
+    beyond = executor.tensor(np.array([-1, 2]))
+    for mode in ("raise", "clip"):  # nobody waits to raise
+        wanted = np.array([-1, 2]).choose(choices, mode="clip")
+        np.testing.assert_array_equal(beyond.choose(choices, mode=mode).to_numpy(), wanted)
     np.testing.assert_array_equal(x.argsort(kind="stable").to_numpy(), X.argsort(kind="stable"))
     out = executor.zeros((4,))
     assert x.trace(0, 0, 1, None, out) is out
@@ -146,3 +207,8 @@ def test_two_outputs(executor: hg.Executor, name: str) -> None:
             np.testing.assert_allclose(out.to_numpy(), right, rtol=1e-5)
     with pytest.raises(TypeError, match="outputs come by place or as out=, got both"):
         ours(*operands, outputs[0], out=tuple(outputs))
+    for pair in (executor.zeros((2, 5)), list(outputs)):  # as in NumPy
+        with pytest.raises(TypeError, match=f"{name}: out must be a tuple of two tensors or arrays, got"):
+            ours(*operands, out=pair)
+    with pytest.raises(ValueError, match="out must be two"):
+        ours(*operands, out=(outputs[0],))

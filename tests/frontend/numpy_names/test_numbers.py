@@ -53,6 +53,20 @@ def test_numbers_as_numpy_takes_them(executor: hg.Executor, call: Callable[[Any]
         assert hg.jit(lambda x: call(hg) + x * 0)(hg.asarray(1)).tolist() == wanted
 
 
+@pytest.mark.parametrize("name", ["left_shift", "right_shift"])
+def test_bools_shift_as_integers(executor: hg.Executor, name: str) -> None:
+    ours, theirs = getattr(hg, name), getattr(np, name)
+    bools = np.array([True, False, True, False, True]), np.array([True, True, False, False, True])
+    x, y = (executor.tensor(b) for b in bools)
+    for got, wanted in (
+        (ours(x, y), theirs(*bools)),
+        (ours(x, True), theirs(bools[0], True)),
+        (ours(x, 1), theirs(bools[0], 1)),
+        (hg.jit(ours)(x, y), theirs(*bools)),
+    ):
+        np.testing.assert_array_equal(got.to_numpy(), wanted, strict=True)
+
+
 def test_large_integers_are_unsigned(executor: hg.Executor) -> None:
     with hg.use_executor(executor):
         assert hg.add(2**63, 1).tolist() == 2**63 + 1

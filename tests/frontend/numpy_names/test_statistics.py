@@ -86,6 +86,13 @@ def test_where_results_go(executor):
     np.testing.assert_array_equal(out.to_numpy(), np.where(TABLE > 0, TABLE + 1, 0))
     assert np.multiply(x, 2, out=out, where=TABLE > 0) is out
     np.testing.assert_array_equal(out.to_numpy(), np.where(TABLE > 0, TABLE * 2, 0))
+    for dtype in ("f4", "f8"):  # arrays, of dtypes that the device may lack
+        host = np.full((4, 9), 7, dtype)
+        for condition in (mask, TABLE > 0):
+            assert hg.add(x, 1, out=host, where=condition) is host
+            np.testing.assert_array_equal(host, np.where(TABLE > 0, TABLE + 1, 7))
+        assert hg.cbrt(TABLE[0] * 0 + 8, out=host, where=TABLE[:, :1] * 0 == 0) is host
+        np.testing.assert_allclose(host, 2, rtol=1e-6)
     host = np.zeros(9, np.float32)
     assert hg.max(x, axis=0, out=host) is host
     np.testing.assert_array_equal(host, TABLE.max(0))
@@ -99,6 +106,10 @@ def test_where_results_go(executor):
         (lambda: hg.max(x, where=mask), ValueError, "max: where needs an initial number"),
         (lambda: hg.sum(x, axis=0, out=out), ValueError, "sum: out must have shape"),
         (lambda: hg.add(x, 1, out=executor.zeros((4, 9), "i32")), TypeError, "add: out is i32"),
+        (lambda: hg.add(x, 1, out=np.zeros((4, 9), "i4"), where=mask), TypeError, "Cannot cast"),
+        (lambda: hg.add(x, 1, out=np.zeros(9, "f4"), where=mask), ValueError, "add: out must have shape"),
+        (lambda: hg.add(x, 1, out=(out, out)), ValueError, "add: out must be one tensor or array"),
+        (lambda: hg.cbrt(x, out=(out, out)), ValueError, "cbrt: out must be one tensor or array"),
     ):
         with pytest.raises(error, match=said):
             call()
