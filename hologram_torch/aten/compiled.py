@@ -24,8 +24,7 @@ _log_softmax_backward_data _softmax_backward_data elu_backward glu glu_backward 
 hardsigmoid_backward hardswish hardswish_backward hardtanh_backward leaky_relu_backward log_sigmoid_backward
 log_sigmoid_forward logit mish _prelu_kernel _prelu_kernel_backward rrelu_with_noise_backward
 sigmoid_backward softplus_backward softshrink tanh_backward threshold
-binary_cross_entropy_backward binary_cross_entropy_with_logits mse_loss_backward
-smooth_l1_loss soft_margin_loss
+binary_cross_entropy_backward binary_cross_entropy_with_logits smooth_l1_loss soft_margin_loss
 soft_margin_loss_backward native_group_norm_backward native_batch_norm_backward
 batch_norm_backward channel_shuffle pixel_shuffle pixel_unshuffle
 lerp.Tensor
@@ -163,6 +162,15 @@ def logit_backward(cotangent: Any, x: Any, eps: Any = None) -> Any:
     outside = hg.logical_or(hg.less(wide, low), hg.greater(wide, 1.0 - low))
     slope = hg.where(outside, float("nan") if eps is None else 0.0, cotangent / (wide * (1.0 - wide)))
     return slope.astype(x.dtype, copy=False)
+
+
+@implements("mse_loss_backward")
+@fused
+def mse_loss_backward(cotangent: Any, x: Any, target: Any, reduction: int) -> Any:
+    """The cotangent times twice the difference; a mean's is divided by the size."""
+    difference = x.astype(x.dtype.computed, copy=False) - target
+    share = 2.0 / max(x.size, 1) if reduction == MEAN else 2.0
+    return (cotangent * difference * share).astype(x.dtype, copy=False)
 
 
 @implements("smooth_l1_loss_backward")

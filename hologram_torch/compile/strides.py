@@ -80,15 +80,21 @@ def _convolution(theirs: Callable[..., Any], suggested: Callable[..., Any]) -> C
     return fake
 
 
-def _ruled(rule: strides.Like) -> Callable[..., Any]:
-    """A rule of the device's for fake tensors of it, whose sizes are numbers; others lie as PyTorch says."""
+def _ruled(rule: strides.Like, composed: Callable[..., Any] | None) -> Callable[..., Any]:
+    """A rule of the device's for fake tensors of it, whose sizes are numbers; others lie as PyTorch says.
+
+    `composed` is the decomposition by which PyTorch says so, if it is one.
+    """
     from torch._subclasses.fake_tensor import FakeTensor, in_kernel_invocation_manager
 
     def fake(mode: Any, operator: OpOverload, *args: Any, **kwargs: Any) -> Any:
         tensors = [x for x in pytree.tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
         sizes = [n for x in tensors for n in (*x.shape, *x.stride())]
         if any(x.device.type != "hologram" for x in tensors) or any(type(n) is not int for n in sizes):
-            return NotImplemented
+            if composed is None or any(x.layout != torch.strided for x in tensors):
+                return NotImplemented
+            with mode:
+                return composed(*args, **kwargs)
         device = tensors[0].device
         with in_kernel_invocation_manager(mode):
             results = rule(*args, **kwargs)
@@ -99,12 +105,22 @@ def _ruled(rule: strides.Like) -> Callable[..., Any]:
 
 def settle() -> None:
     """Has fake tensors of the device lie as its results do; without PyTorch's table copies make up for it."""
+    from torch._decomp import decomposition_table, meta_table
     from torch._prims_common import suggest_memory_format  # which takes sizes that are symbols
-    from torch._subclasses import fake_impls
+    from torch._subclasses import fake_impls, fake_tensor
 
     table: dict[Any, Any] = fake_impls.op_implementations_dict
+    preferred = fake_tensor.torch_decomp_decompositions
+    ruled: set[OpOverload] = set()
     for operator in CONVOLUTIONS:
         table[operator] = _convolution(table[operator], suggest_memory_format)
     for operator in present(" ".join(strides.RULES)):
-        if strides.RULES[name_of(operator)] is not strides.of_device and operator not in table:
-            table[operator] = _ruled(strides.RULES[name_of(operator)](operator))
+        if strides.RULES[name_of(operator)] is strides.of_device or operator in table:
+            continue
+        composed = None
+        if operator not in meta_table and operator in decomposition_table and preferred(operator):
+            composed = decomposition_table[operator]
+            ruled.add(operator)
+        table[operator] = _ruled(strides.RULES[name_of(operator)](operator), composed)
+    # PyTorch asks this before it looks into the table, whether it shall decompose an operator in place of that.
+    fake_tensor.torch_decomp_decompositions = lambda operator: operator not in ruled and preferred(operator)

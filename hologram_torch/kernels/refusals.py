@@ -92,11 +92,9 @@ def of_arguments(overload: OpOverload, args: Sequence[Any], kwargs: Mapping[str,
 
 
 def _given(x: Any) -> Any:
-    """A tensor with its own elements, on the host; zeros for one without any."""
+    """A tensor with its own elements, on the host, where it can be resized; zeros for one without any."""
     return (
-        x.to(HOST, copy=True)
-        if isinstance(x, torch.Tensor) and x.device.type != "meta"
-        else _filled(x, False)
+        x.to(HOST).clone() if isinstance(x, torch.Tensor) and x.device.type != "meta" else _filled(x, False)
     )
 
 

@@ -110,6 +110,18 @@ def row_by_row(overload: OpOverload) -> Like:
     return like
 
 
+def of_losses(overload: OpOverload) -> Like:
+    """Row by row; PyTorch's decompositions divide by the number of elements, even by none."""
+    rows = row_by_row(overload)
+
+    def like(cotangent: Any, x: Any, target: Any, *args: Any, **kwargs: Any) -> Any:
+        if x.numel():
+            return rows(cotangent, x, target, *args, **kwargs)
+        return x.new_empty(torch.broadcast_shapes(x.shape, target.shape))
+
+    return like
+
+
 def rolled(overload: OpOverload) -> Like:
     """Along axes the two parts are concatenated, which keeps channels_last unless one of them is empty."""
     kept = as_images(overload)
@@ -205,14 +217,17 @@ RULES: dict[str, Callable[[OpOverload], Like]] = {
     **dict.fromkeys(
         (
             "glu_backward",
-            "huber_loss_backward",
             "isin.Tensor_Scalar",
             "isin.Tensor_Tensor",
             "log_sigmoid_forward",
-            "mse_loss_backward",
-            "smooth_l1_loss_backward",
+            "rrelu_with_noise",
+            "rrelu_with_noise_functional",
         ),
         row_by_row,
+    ),
+    **dict.fromkeys(
+        ("huber_loss_backward", "mse_loss_backward", "smooth_l1_loss_backward"),
+        of_losses,
     ),
     "log_sigmoid_backward": as_the_first,
     "roll": rolled,

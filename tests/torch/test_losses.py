@@ -28,6 +28,24 @@ def compare(loss: Callable[..., Any], x: Any, *others: Any, **settings: Any) -> 
 
 
 @pytest.mark.parametrize("reduction", REDUCTIONS)
+@pytest.mark.parametrize("loss", [F.mse_loss, F.smooth_l1_loss, F.huber_loss])
+def test_losses_of_no_elements(loss: Callable[..., Any], reduction: str) -> None:
+    compiled = torch.compile(loss, backend="hologram", dynamic=False)
+    for shape in ((0,), (0, 3), (2, 0)):
+        x, target = torch.ones(shape), torch.zeros(shape)
+        compare(loss, x, target, reduction=reduction)
+        own = x.to("hologram").requires_grad_()
+        compiled(own, target.to("hologram"), reduction=reduction).sum().backward()
+        assert own.grad.shape == shape
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+def test_squares_are_the_hosts(reduction: str) -> None:
+    x = torch.randn(4, 5, generator=torch.Generator().manual_seed(0))
+    compare(F.mse_loss, x, torch.ones_like(x), reduction=reduction)
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
 def test_labels_end_at_the_first_mark(reduction: str) -> None:
     x = torch.randn(4, 5, generator=torch.Generator().manual_seed(0))
     target = torch.tensor([[0, 2, -1, 1, 1], [1, -1, 0, 0, 0], [-1, 0, 0, 0, 0], [4, 3, 2, 1, 0]])

@@ -198,6 +198,19 @@ def test_values_that_do_not_fit_a_mask_are_refused() -> None:
             x[MASK.to(device)] = torch.ones(2, dtype=torch.int64, device=device)
 
 
+@pytest.mark.parametrize("name", ["stack", "cat", "add", "maximum"])
+@pytest.mark.parametrize("size", [(2, 3), (0,), (5,)])
+def test_outputs_that_cannot_hold_results(name: str, size: tuple[int, ...]) -> None:
+    """Whatever size they have."""
+    function, said = getattr(torch, name), []
+    for device in ("cpu", "hologram"):
+        x, out = torch.ones(3, device=device), torch.empty(size, dtype=torch.int32, device=device)
+        with pytest.raises((RuntimeError, TypeError)) as refused:
+            function((x, x), out=out) if name in ("stack", "cat") else function(x, x, out=out)
+        said.append(str(refused.value))
+    assert said[1].endswith(said[0])
+
+
 @pytest.mark.parametrize("traced", [False, True])
 def test_the_database_is_taken(traced: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the host takes is no refusal, whether the elements may be looked at or not."""

@@ -60,7 +60,12 @@ ON_IMAGES: dict[str, Call] = {
     "rolled as a row": lambda x: torch.roll(x, 3),
     "halves exchanged": torch.fft.fftshift,
     "slopes of no training": lambda x: F.rrelu(x, training=False),
-    "logarithms of sigmoids": F.logsigmoid,
+    "logarithms of sigmoids": lambda x: F.logsigmoid(x),
+    "floors": lambda x: torch.floor_divide(x, x[:1] + 4),
+    "slopes of gates": lambda x: torch.ops.aten.glu_backward(x[:, ::2], x, 1),
+    "slopes of squares": lambda x: torch.ops.aten.mse_loss_backward(x, x, x + 1, 0),
+    "slopes of Huber's": lambda x: torch.ops.aten.huber_loss_backward(x, x, x + 1, 0, 2.0),
+    "maxima put back": lambda x: F.max_unpool2d(*F.max_pool2d(x, 2, return_indices=True), 2),
     "those that are in": lambda x: torch.isin(x, x.flatten()[:3]),
     "quantised": lambda x: torch.fake_quantize_per_tensor_affine(x, 0.1, 0, -128, 127),
     "quantised by tensors": lambda x: torch.fake_quantize_per_tensor_affine(
@@ -194,14 +199,11 @@ def test_compiled_convolutions_keep_channels_last() -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "pixels from channels",
-        "channels shuffled",
-        "rolled",
-        "halves exchanged",
-        "groups normalised",
-        "a transform to reals",
+        "pixels from channels", "channels shuffled", "rolled", "halves exchanged", "groups normalised",
+        "a transform to reals", "logarithms of sigmoids", "slopes of no training", "floors", "slopes of gates",
+        "slopes of squares", "slopes of Huber's", "maxima put back",
     ],
-)
+)  # fmt: skip
 def test_compiled_results_lie_as_the_hosts(name: str) -> None:
     call = torch.compile(ON_IMAGES[name], backend="hologram", dynamic=False)
     for images in (IMAGES, torch.cat([IMAGES, IMAGES], 1)):
