@@ -60,6 +60,9 @@ _slow_view = ctypes.CFUNCTYPE(
 )(_slow)
 
 
+_FILE = __file__.encode()  # PyTorch names it in what it prints, and keeps the address alone
+
+
 def register_compiled() -> tuple[str, ...]:
     """Registers such kernels; the operators that have one now. Raises Unlike."""
     expect(all(hasattr(_aoti, name) for name in HANDING), "torch._C._aoti does not hand tensors on")
@@ -68,9 +71,7 @@ def register_compiled() -> tuple[str, ...]:
     if code is None:
         return ()
     library, handle = pytorch(), ctypes.c_void_p()
-    if library.aoti_torch_library_init_impl(
-        b"aten", b"PrivateUse1", __file__.encode(), 1, ctypes.byref(handle)
-    ):
+    if library.aoti_torch_library_init_impl(b"aten", b"PrivateUse1", _FILE, 1, ctypes.byref(handle)):
         raise Unlike("PyTorch makes no library of operators")
     for name, address in zip(NAMES, code.addresses, strict=True):
         if library.torch_library_impl(

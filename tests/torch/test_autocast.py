@@ -78,10 +78,9 @@ def test_gradients_reach_parameters_in_their_own_dtype() -> None:
 
 
 def _listed(key: str) -> set[str]:
-    """The operators that PyTorch has a kernel for at a key of autocast."""
-    return {
-        name.removeprefix("aten::") for name in torch._C._dispatch_get_registrations_for_dispatch_key(key)
-    }
+    """The operators that PyTorch itself has a kernel for at a key of autocast; libraries may add their own."""
+    names = torch._C._dispatch_get_registrations_for_dispatch_key(key)
+    return {name.removeprefix("aten::") for name in names if not name.startswith("torchvision::")}
 
 
 # Of CUDA's own libraries.
