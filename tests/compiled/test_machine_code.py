@@ -229,6 +229,7 @@ def test_what_changes_the_code_changes_the_text_of_a_variant() -> None:
         replace(plain, split=1),
         replace(plain, keep=True),
         replace(plain, once=True),
+        replace(plain, brief=True),
         replace(plain, row=(3,)),
         replace(plain, row=(3, 2)),
         replace(plain, block=64),
@@ -247,7 +248,7 @@ def test_what_changes_the_code_changes_the_text_of_a_variant() -> None:
     ]
     assert len({variant.text for variant in variants}) == len(variants)
     assert replace(plain, guarded=frozenset(accesses[::-1])).text == variants[6].text
-    assert len(vars(plain)) == 19, "a new field needs a variant above"
+    assert len(vars(plain)) == 20, "a new field needs a variant above"
 
 
 if __name__ == "__main__":
