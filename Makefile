@@ -46,6 +46,7 @@ quick: $(VENV)/test ## while you write: the tests that your changes touch, on th
 	HOLOGRAM_CPU_OPTIMISE=0 $(BIN)/pytest -q -n $(WORKERS) --dist worksteal --backend cpu --touched --minutes 1
 
 map: $(VENV)/test ## what `make test` chooses by: runs the suite, and writes tests/map.json
+	@mkdir -p build
 	rm -rf build/coverage
 	$(SUITE) -p tests.harness.covering --coverage=build/coverage --profile=build/suite.jsonl
 	$(BIN)/python -m tests.harness.map build/suite.jsonl build/coverage

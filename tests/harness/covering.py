@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import coverage
 import pytest
 
 from tests.harness.choice import OURS, ROOT, group_of
 from tests.harness.map import contexts
+
+KNOWN = "known groups"  # what processes are told
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -22,19 +25,35 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Begins to note, in the processes that run tests."""
-    if hasattr(config, "workerinput") or config.option.dist == "no":
-        config.pluginmanager.register(Coverage(Path(config.option.coverage)), "coverage of ours")
+    folder, told = Path(config.option.coverage), getattr(config, "workerinput", None)
+    if told is not None:
+        config.pluginmanager.register(Coverage(folder, set(told[KNOWN])), "coverage of ours")
+    elif config.option.dist == "no":
+        config.pluginmanager.register(Coverage(folder, contexts(folder)), "coverage of ours")
+    else:
+        config.pluginmanager.register(Telling(contexts(folder)), "coverage that is known")
+
+
+class Telling:
+    """A plugin of the process that starts others: tells all of them the same, those that replace a dead one too."""
+
+    def __init__(self, known: set[str]) -> None:
+        self.known = sorted(known)
+
+    def pytest_configure_node(self, node: Any) -> None:
+        """Tells a process which groups are known."""
+        node.workerinput[KNOWN] = self.known
 
 
 class Coverage:
     """A plugin that has coverage.py note which files each group of tests goes through.
 
-    Groups that the folder knows already are left out: a run that was ended is gone on with.
+    It leaves out the groups that are `known`: those of a run into the same folder that was ended.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, known: set[str]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self.known = contexts(folder)
+        self.known = known
         self.coverage = coverage.Coverage(
             data_file=str(folder / f"{os.getpid()}.sqlite"),
             source=[str(ROOT / name) for name in OURS],

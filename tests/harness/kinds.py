@@ -11,12 +11,12 @@ import os
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 
 NAME = "HOLOGRAM_TESTS_KIND"  # which of them a process is
-SWIFTSHADER = os.environ.get(
-    "SWIFTSHADER", "/usr/lib/chromium/vk_swiftshader_icd.json"
-)  # Debian's chromium has it
+# Debian's chromium has it.
+SWIFTSHADER = os.environ.get("SWIFTSHADER", "/usr/lib/chromium/vk_swiftshader_icd.json")
 OPERATIONS = "tests/test_ops.py"
 PROGRAMS = "tests/test_random_programs.py"
 AS_USERS = (
@@ -66,12 +66,30 @@ class Kind:
         driver = self.environment.get("VK_DRIVER_FILES")
         if driver and not Path(driver).exists():
             return f"{driver} does not exist (apt-get install chromium, or SWIFTSHADER=its ICD file)"
+        if "webgpu" in self.backends and find_spec("wgpu") is None:
+            return "wgpu is not installed; it needs Python 3.11 or newer"
         if any("emulated" in name for name in self.backends) and sys.platform != "linux":
             return "cards are emulated on Linux alone"
         return ""
 
 
 LACKING = "int64,float64,float16,subgroups,immediates,limits,division,choices,contraction,remainder"
+
+
+def _driver(name: str, environment: dict[str, str]) -> Kind:
+    """Operations on another driver of WebGPU."""
+    return Kind(
+        name,
+        environment,
+        files=(OPERATIONS,),
+        thinned=(OPERATIONS,),
+        every=48,
+        backends=("webgpu",),
+        whole=True,
+        alone=True,
+    )
+
+
 KINDS = (
     Kind(
         "unoptimised",
@@ -87,26 +105,8 @@ KINDS = (
         backends=("cuda-emulated", "metal-emulated"),
         whole=True,
     ),
-    Kind(
-        "lacking",
-        {"HOLOGRAM_WITHOUT": LACKING},
-        files=(OPERATIONS,),
-        thinned=(OPERATIONS,),
-        every=48,
-        backends=("webgpu",),
-        whole=True,
-        alone=True,
-    ),
-    Kind(
-        "swiftshader",
-        {"VK_DRIVER_FILES": SWIFTSHADER, "VK_ICD_FILENAMES": SWIFTSHADER},
-        files=(OPERATIONS,),
-        thinned=(OPERATIONS,),
-        every=48,
-        backends=("webgpu",),
-        whole=True,
-        alone=True,
-    ),
+    _driver("lacking", {"HOLOGRAM_WITHOUT": LACKING}),
+    _driver("swiftshader", {"VK_DRIVER_FILES": SWIFTSHADER, "VK_ICD_FILENAMES": SWIFTSHADER}),
 )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import sys
-from collections import Counter, defaultdict
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -43,13 +43,13 @@ def contexts(folder: Path) -> set[str]:
 def took(path: Path) -> tuple[dict[str, float], dict[str, float]]:
     """Seconds of a case of each function, on average, and of all cases of each group."""
     functions: dict[str, list[float]] = defaultdict(list)
-    total: Counter[str] = Counter()
+    total: dict[str, float] = defaultdict(float)
     for line in path.read_text().splitlines():
         spent: dict[str, Any] = json.loads(line)
         seconds = spent.get("cpu", 0.0) + spent.get("children", 0.0)
         if "::" in spent["test"]:
             functions[spent["test"].partition("[")[0]].append(seconds)
-            total[group_of(spent["test"])] += seconds  # type: ignore[assignment]
+            total[group_of(spent["test"])] += seconds
     means = {name: round(sum(all_) / len(all_), 2) for name, all_ in sorted(functions.items())}
     return {k: v for k, v in means.items() if v > 2 * UNKNOWN}, {
         k: round(v, 2) for k, v in sorted(total.items())

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import functools
 import json
-import resource
+import os
 import sys
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -28,17 +28,13 @@ class Profile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.spent: Counter[str] = Counter()
-        self.collected = time.process_time()
+        self.spent: defaultdict[str, float] = defaultdict(float)
 
-    def clocks(self) -> Counter[str]:
+    def clocks(self) -> dict[str, float]:
         """What has been spent in this process up to now."""
-        children = resource.getrusage(resource.RUSAGE_CHILDREN)
-        now = Counter(self.spent)
-        now["wall"] = time.perf_counter()  # type: ignore[assignment]
-        now["cpu"] = time.process_time()  # type: ignore[assignment]
-        now["children"] = children.ru_utime + children.ru_stime  # type: ignore[assignment]
-        return now
+        times = os.times()
+        children = times.children_user + times.children_system
+        return {**self.spent, "wall": time.perf_counter(), "cpu": time.process_time(), "children": children}
 
     def watch(self, owner: type, name: str, kind: str) -> None:
         """Counts a compiler's time; its door is a method of a class."""
@@ -50,12 +46,12 @@ class Profile:
             try:
                 return door(*args, **kwargs)
             finally:
-                self.spent[kind] += time.process_time() - start  # type: ignore[assignment]
+                self.spent[kind] += time.process_time() - start
                 self.spent[f"{kind} calls"] += 1
 
         setattr(owner, name, counted)
 
-    def write(self, name: str, spent: Counter[str]) -> None:
+    def write(self, name: str, spent: dict[str, float]) -> None:
         """Adds a line to the file; workers share it, and each line is written at once."""
         line = json.dumps({"test": name, **{k: round(v, 4) for k, v in spent.items() if v}})
         with self.path.open("a") as file:
@@ -66,14 +62,12 @@ class Profile:
         """Around a test with its fixtures."""
         before = self.clocks()
         result = yield
-        after = self.clocks()
-        after.subtract(before)
-        self.write(item.nodeid, after)
+        self.write(item.nodeid, {k: v - before.get(k, 0.0) for k, v in self.clocks().items()})
         return result
 
     def pytest_collection_finish(self) -> None:
         """What it took to import and collect, in this process."""
-        self.write("collecting", Counter(cpu=time.process_time()))  # type: ignore[arg-type]
+        self.write("collecting", {"cpu": time.process_time()})
 
 
 def install(config: pytest.Config, path: str) -> None:
@@ -89,15 +83,16 @@ def install(config: pytest.Config, path: str) -> None:
     config.pluginmanager.register(profile, "profile")
 
 
-def added_up(path: Path) -> tuple[Counter[str], dict[str, Counter[str]]]:
+def added_up(path: Path) -> tuple[dict[str, float], dict[str, dict[str, float]]]:
     """The sums of a file: of all, and by test file."""
-    whole: Counter[str] = Counter()
-    files: dict[str, Counter[str]] = defaultdict(Counter)
+    whole: dict[str, float] = defaultdict(float)
+    files: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     for line in path.read_text().splitlines():
-        spent = json.loads(line)
+        spent: dict[str, Any] = json.loads(line)
         name = spent.pop("test")
-        whole.update(spent | {"tests": 1})
-        files[name.partition("::")[0]].update(spent | {"tests": 1})
+        for kind, value in {**spent, "tests": 1}.items():
+            whole[kind] += value
+            files[name.partition("::")[0]][kind] += value
     return whole, files
 
 
@@ -108,7 +103,7 @@ def main(path: str, rows: int = 40) -> None:
     print("| file | tests |", " | ".join(KINDS), "|")
     print("| :-- |", " --: |" * (len(KINDS) + 1))
     for name, spent in [("all", whole), *longest[:rows]]:
-        print(f"| {name} | {spent['tests']} |", " | ".join(f"{spent[k]:.1f}" for k in KINDS), "|")
+        print(f"| {name} | {spent['tests']:.0f} |", " | ".join(f"{spent[k]:.1f}" for k in KINDS), "|")
 
 
 if __name__ == "__main__":

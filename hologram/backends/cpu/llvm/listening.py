@@ -1,9 +1,8 @@
-"""Loops of so many turns that they ask for interrupts (Ctrl-C, see interrupts.ll), and leave the function if one came.
+"""Long loops ask for interrupts (Ctrl-C, see interrupts.ll), and leave the function if one came.
 
-A function has so many turns left until it asks, which all its loops take theirs from: those whose end nobody knows, and
-those around them, however few turns each of them has when it is entered. A loop that counts, with none of these inside,
-asks between parts, where its constants make it long, or where its bounds turn out to be far apart at run time: it is
-written twice then, as it is for few turns.
+A function counts turns down, and asks when none is left. All its loops whose end nobody knows share this count, with
+the loops around them. A loop that counts, with none of these inside, asks between parts if its constants make it long.
+If its bounds are told at run time, it is written twice: in parts for many turns, and as it is for few.
 """
 
 from __future__ import annotations
