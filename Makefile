@@ -43,7 +43,7 @@ suite: $(VENV)/test # the tests, in processes of all kinds
 
 quick: $(VENV)/test ## while you write: the tests that your changes touch, on the CPU, in a minute or so
 	$(BIN)/ruff check .
-	HOLOGRAM_CPU_OPTIMISE=0 $(BIN)/pytest -q -n $(WORKERS) --dist worksteal --backend cpu --touched --minutes 1
+	$(BIN)/pytest -q -n $(WORKERS) --dist worksteal --backend cpu --touched --minutes 1
 
 map: $(VENV)/test ## what `make test` chooses by: runs the suite, and writes tests/map.json
 	@mkdir -p build
