@@ -22,7 +22,7 @@ from hologram.runtime.launches import checks
 from hologram.runtime.launches.recording import Recording
 from hologram.runtime.launches.validation import cache_key
 from hologram.runtime.memory.buffer import Buffer
-from hologram.runtime.memory.view import View
+from hologram.runtime.memory.view import View, sharing
 
 
 def _execute(operation: Operation, ex: Executor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -112,10 +112,14 @@ def _run_composite(
 def _remember(
     operation: Operation, ex: Executor, args: Sequence[Any], defaults: tuple[Any, ...], key: tuple[Any, ...]
 ) -> None:
-    """Keeps what a call on whole buffers ran, if it was one launch, by their kinds."""
-    layouts = [a.kind.layout for a in args]
-    structure = ex.structures.get((operation, OUT, *layouts, (), *defaults))
-    if structure is not None:
+    """Keeps what a call on whole buffers ran, if it was one launch, by their kinds.
+
+    The pool's blocks all begin on a cache line, so what `sharing` says of a large output holds for the next one too.
+    """
+    layouts, outputs = [a.kind.layout for a in args], range(len(args) - operation.results, len(args))
+    shared = sharing(layouts, [a.block.place for a in args], outputs)
+    structure = ex.structures.get((operation, OUT, *layouts, shared, *defaults))
+    if structure is not None and shared is not None and not any(shared):
         ex.structures.keep(key, structure)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import cProfile
 import gc
+import pstats
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -224,6 +226,22 @@ def test_threads_share_a_structure(executor: Any) -> None:
     with ThreadPoolExecutor(4) as threads:
         for done in [threads.submit(work, seed) for seed in range(4)]:
             done.result(timeout=60)
+
+
+@pytest.mark.parametrize("n", [1000, 1 << 18, 1 << 20])
+def test_a_known_launch_into_a_buffer_takes_few_calls_whatever_its_size(executor: Any, n: int) -> None:
+    a, b = RNG.standard_normal((2, n)).astype(np.float32)
+    x, y = (executor.allocate((n,), "f32").from_numpy(z) for z in (a, b))
+    outs = [executor.allocate((n,), "f32") for _ in range(3)]
+    for out in outs[:2]:
+        hg.ops.vector_add(executor, x, y, out)
+    with cProfile.Profile() as profile:
+        hg.ops.vector_add(executor, x, y, outs[2])
+    called = pstats.Stats(profile).get_stats_profile().func_profiles
+    ours = [name for name, one in called.items() if "frontend" in one.file_name]
+    assert ours == ["call"]
+    for out in outs:
+        np.testing.assert_array_equal(out.to_numpy(), a + b)
 
 
 def test_an_observer_sees_launches_that_are_known_already(executor: Any) -> None:
