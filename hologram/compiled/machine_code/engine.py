@@ -46,8 +46,6 @@ class Engine:
         self._lock = threading.Lock()
         self._making: dict[str, _Making] = {}
         self._loaded: WeakValueDictionary[str, Code] = WeakValueDictionary()
-        if llvm.llvm_version_info[0] < 20:  # later ones do it themselves, and warn
-            llvm.initialize()
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
         features = llvm.get_host_cpu_features()
@@ -60,10 +58,8 @@ class Engine:
         self.integer_bits = 512 if features.get("avx512bw") else 256 if features.get("avx2") else 128
         vnni = "avx512vnni" if self.integer_bits == 512 else "avxvnni"
         self.adds_products = bool(features.get(vnni)) and self.integer_bits >= 256
-        # Products of two neighbouring bf16 each, added up in f32. LLVM 15 has the instruction for other operands.
-        self.multiplies_pairs = (
-            bool(features.get("avx512bf16")) and self.vector_bits == 512 and llvm.llvm_version_info[0] >= 16
-        )
+        # Products of two neighbouring bf16 each, added up in f32.
+        self.multiplies_pairs = bool(features.get("avx512bf16")) and self.vector_bits == 512
         # LLVM would call a routine for f16 that this process does not have.
         has_half = features.get("f16c") or platform.machine().lower() in ("arm64", "aarch64")
         self.problem = "" if has_half else f"{self.cpu} cannot convert half-precision numbers"
