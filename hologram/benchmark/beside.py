@@ -270,7 +270,9 @@ def main(
         if not (given.before / "hologram").is_dir():
             raise SystemExit(f"--before: {given.before} is no checkout of hologram")
         if not rows:
-            raise SystemExit(f"--before: the rows of {suite.name} run in this process, so no other checkout can")
+            raise SystemExit(
+                f"--before: the rows of {suite.name} run in this process, so no other checkout can"
+            )
         suite, rows = beside_before(suite, rows)
     checkout = str(given.before.resolve()) if given.before else ""
     run = Run(suite, given.backend, QUICK if given.quick else FULL, plug_ins, checkout)
