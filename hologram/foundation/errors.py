@@ -1,5 +1,8 @@
 """Exceptions of hologram; each is also the builtin exception a Python programmer would expect."""
 
+import re
+import sys
+
 from numpy.exceptions import AxisError as _AxisError
 from numpy.linalg import LinAlgError as _LinAlgError
 
@@ -20,7 +23,32 @@ class OutOfMemory(HologramError, MemoryError):
     """The device has no room for an allocation, even after its caches were released."""
 
 
-class ShapeError(HologramError, ValueError):
+def _called() -> str:
+    """The function or operation of hologram's that somebody else called; empty for a method."""
+    entry, frame = None, sys._getframe(2)
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("hologram."):
+        entry, frame = frame, frame.f_back
+    if entry is None:
+        return ""
+    name = entry.f_code.co_name
+    if name == "__call__" and entry.f_globals["__name__"].startswith("hologram.opset."):
+        return entry.f_locals["self"].name
+    function = entry.f_globals.get(name)  # of the module's own: no closure, and no method
+    return name.rstrip("_") if getattr(function, "__code__", None) is entry.f_code else ""
+
+
+class _ArgumentError(HologramError):
+    """What was given does not fit. The message names the function that was called, and not only what it is made of."""
+
+    def __init__(self, *args: object) -> None:
+        called = _called()
+        if called and args and not re.search(rf"\b{called}\b", str(args[0])):
+            args = (f"{called}: {args[0]}", *args[1:])
+        super().__init__(*args)
+        self.args = args  # what it is pickled by; NumPy's AxisError keeps those that it was made of
+
+
+class ShapeError(_ArgumentError, ValueError):
     """Sizes or shapes do not fit the operation."""
 
 
@@ -28,7 +56,7 @@ class AxisError(ShapeError, _AxisError):
     """An axis that a tensor does not have; NumPy's AxisError as well: both a ValueError and an IndexError."""
 
 
-class UnsupportedDType(HologramError, TypeError):
+class UnsupportedDType(_ArgumentError, TypeError):
     """An operation or an adapter does not have the dtype."""
 
 
@@ -36,7 +64,7 @@ class UnsupportedOperation(HologramError, NotImplementedError):
     """A device has no kernels for an operation; the message says where it runs."""
 
 
-class LinAlgError(HologramError, _LinAlgError):
+class LinAlgError(_ArgumentError, _LinAlgError):
     """A matrix is not what a function of `hg.linalg` needs: singular, say; NumPy's LinAlgError as well."""
 
 

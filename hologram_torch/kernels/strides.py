@@ -88,7 +88,7 @@ def _innermost(shape: Sequence[int], strides: Sequence[int], axes: Sequence[int]
     return _in_order(shape, [*others, *axes])
 
 
-def as_images(overload: OpOverload, position: int = 0) -> Like:
+def as_images(overload: Like, position: int = 0) -> Like:
     """The first result, if there is one, in the memory format of the argument at a position."""
 
     def like(*args: Any, **kwargs: Any) -> Any:
@@ -118,6 +118,24 @@ def of_losses(overload: OpOverload) -> Like:
         if x.numel():
             return rows(cotangent, x, target, *args, **kwargs)
         return x.new_empty(torch.broadcast_shapes(x.shape, target.shape))
+
+    return like
+
+
+def of_groups(overload: OpOverload) -> Like:
+    """As images; PyTorch's decomposition asks for views of what has none, and divides by the number of places."""
+
+    def dense(cotangent: Any, x: Any, *settings: Any) -> Any:
+        return overload(cotangent.contiguous(), x.contiguous(), *settings)
+
+    kept = as_images(dense, 1)
+
+    def like(cotangent: Any, x: Any, *settings: Any) -> Any:
+        if x.numel():
+            return kept(cotangent, x, *settings)
+        _, _, _, _, channels, _, _, wanted = settings
+        parts = (x, x.new_empty(channels), x.new_empty(channels))
+        return tuple(torch.empty_like(v) if asked else None for v, asked in zip(parts, wanted, strict=True))
 
     return like
 
@@ -208,7 +226,7 @@ RULES: dict[str, Callable[[OpOverload], Like]] = {
         (*_PADS, "channel_shuffle", "max_unpool2d", "native_group_norm", "pixel_shuffle"), as_images
     ),
     **dict.fromkeys(
-        (*(f"{name}_backward" for name in _PADS), "native_batch_norm_backward", "native_group_norm_backward"),
+        (*(f"{name}_backward" for name in _PADS), "native_batch_norm_backward"),
         partial(as_images, position=1),
     ),
     **dict.fromkeys(
@@ -230,6 +248,7 @@ RULES: dict[str, Callable[[OpOverload], Like]] = {
         of_losses,
     ),
     "log_sigmoid_backward": as_the_first,
+    "native_group_norm_backward": of_groups,
     "roll": rolled,
     **dict.fromkeys(
         (f"{_FAKE}_per_tensor_affine_cachemask", f"{_FAKE}_per_channel_affine_cachemask"), with_a_mask

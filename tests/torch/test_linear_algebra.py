@@ -262,3 +262,21 @@ def test_factors_of_complex_matrices() -> None:
     a = torch.randn(3, 3, dtype=torch.complex64, generator=torch.Generator().manual_seed(0))
     a = a @ a.mH + torch.eye(3)
     torch.testing.assert_close(linalg.cholesky(a.to("hologram")).cpu(), linalg.cholesky(a))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("shape", [(3, 3), (2, 4, 4), (0, 0)])
+def test_exponentials_of_halves(dtype: torch.dtype, shape: tuple[int, ...]) -> None:
+    """Against f64: the numbers of PyTorch's CPU are none."""
+    x = torch.randn(shape).to(dtype)
+    there = x.to("hologram").requires_grad_()
+    found = torch.linalg.matrix_exp(there)
+    assert found.dtype == dtype
+    near = 2 * torch.finfo(dtype).eps
+    torch.testing.assert_close(
+        found.detach().cpu().double(), torch.matrix_exp(x.double()), rtol=near, atol=near
+    )
+    found.sum().backward()
+    wide = x.double().requires_grad_()
+    torch.matrix_exp(wide).sum().backward()
+    torch.testing.assert_close(there.grad.cpu().double(), wide.grad, rtol=8 * near, atol=8 * near)

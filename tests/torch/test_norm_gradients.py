@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -75,3 +76,38 @@ def test_a_layer_norm_and_its_gradients_are_four_launches() -> None:
     with torch.hologram.executor().profile() as profile:  # pyright: ignore[reportAttributeAccessIssue]
         functional.layer_norm(x, (64,), weight, bias).backward(given)
     assert len(profile.launches) <= 4
+
+
+LAYOUTS = (
+    lambda x: x,
+    lambda x: x.transpose(0, -1).contiguous().transpose(0, -1),
+    lambda x: x.transpose(1, -1).contiguous().transpose(1, -1),
+    lambda x: torch.stack([x, x], -1)[..., 0],
+)
+
+
+@pytest.mark.parametrize("shape", [(2, 4, 3, 5), (2, 4, 6), (2, 4), (0, 4, 3), (2, 4, 2, 3, 2), (2, 4, 0)])
+@pytest.mark.parametrize("dtype", TOLERANCES, ids=str)
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("layout", range(len(LAYOUTS)))
+def test_group_norm_of_any_layout(shape: tuple[int, ...], dtype: torch.dtype, layout: int) -> None:
+    """PyTorch's CPU takes no other layout than its own before 2.14, so it is given that."""
+    torch.manual_seed(0)
+    lead = (shape[0], 2)
+    given = [torch.randn(shape), torch.randn(shape), torch.randn(lead), torch.rand(lead), torch.randn(4)]
+    cotangent, x, mean, inverse, weight = (v.to(dtype) for v in given)
+    size = math.prod(shape[2:])
+
+    def backward(device: str, lay: Any, weight: Any, wanted: list[bool]) -> Any:
+        moved = [v if v is None else v.to(device) for v in (cotangent, x, mean, inverse, weight)]
+        first, second, *rest = moved
+        given = (lay(first), lay(second), *rest, shape[0], 4, size, 2, wanted)
+        return torch.ops.aten.native_group_norm_backward(*given)
+
+    for gain, wanted in ((weight, [True] * 3), (None, [True, False, False]), (weight, [False, True, True])):
+        found = backward("hologram", LAYOUTS[layout], gain, wanted)
+        for own, cpu in zip(found, backward("cpu", LAYOUTS[0], gain, wanted), strict=True):
+            assert (own is None) == (cpu is None)
+            if cpu is not None:
+                assert own.stride() == cpu.stride()
+                torch.testing.assert_close(own.cpu(), cpu, rtol=TOLERANCES[dtype], atol=TOLERANCES[dtype])

@@ -77,6 +77,13 @@ ON_IMAGES: dict[str, Call] = {
     "attention": lambda x: F.scaled_dot_product_attention(x, x, x),
     "attention of heads": lambda x: F.scaled_dot_product_attention(*[x.transpose(1, 2)] * 3),
     "attention of one repeated": lambda x: F.scaled_dot_product_attention(*[x[:1].expand(x.shape)] * 3),
+    "attention of keys by columns": lambda x: F.scaled_dot_product_attention(x, x.mT.contiguous().mT, x),
+    "attention of values by columns": lambda x: F.scaled_dot_product_attention(x, x, x.mT.contiguous().mT),
+    "attention of narrower values": lambda x: F.scaled_dot_product_attention(x, x, x[..., :4].clone()),
+    "attention with a mask of three axes": lambda x: F.scaled_dot_product_attention(x, x, x, x[0]),
+    "attention to shared values by columns": lambda x: F.scaled_dot_product_attention(
+        x, x[:, :2], x[:, :2].mT.contiguous().mT, enable_gqa=True
+    ),
     "a copy of a view": lambda x: torch.view_copy(x, (8, 36)),
 }
 
@@ -165,6 +172,26 @@ def test_gradients_of_images(name: str) -> None:
     torch.testing.assert_close(slopes[1][1], slopes[0][1], rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.parametrize("columns", [(0,), (1,), (2,), (0, 2), (0, 1, 2)])
+@pytest.mark.parametrize("way", ["eager", "compiled"])
+def test_gradients_of_attention_by_columns(way: str, columns: tuple[int, ...]) -> None:
+    def attended(device: str) -> list[Any]:
+        torch.manual_seed(0)
+        given = [torch.randn(2, 3, n, 8) for n in (5, 7, 7)]
+        laid = [x.mT.contiguous().mT if k in columns else x for k, x in enumerate(given)]
+        operands = [x.to(device).requires_grad_() for x in laid]
+        call = F.scaled_dot_product_attention
+        if way == "compiled" and device != "cpu":
+            call = torch.compile(call, backend="hologram")
+        result = call(*operands)
+        cotangent = torch.randn(result.shape).to(device)
+        return [result, *torch.autograd.grad(result, operands, cotangent)]
+
+    for found, wanted in zip(attended("hologram"), attended("cpu"), strict=True):
+        assert found.stride() == wanted.stride()
+        torch.testing.assert_close(found.cpu(), wanted, rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize(
     "name",
     [
@@ -201,7 +228,8 @@ def test_compiled_convolutions_keep_channels_last() -> None:
     [
         "pixels from channels", "channels shuffled", "rolled", "halves exchanged", "groups normalised",
         "a transform to reals", "logarithms of sigmoids", "slopes of no training", "floors", "slopes of gates",
-        "slopes of squares", "slopes of Huber's", "maxima put back",
+        "slopes of squares", "slopes of Huber's", "maxima put back", "attention of heads",
+        "attention of values by columns", "attention of narrower values",
     ],
 )  # fmt: skip
 def test_compiled_results_lie_as_the_hosts(name: str) -> None:

@@ -76,7 +76,7 @@ def _composed(
     if enable_gqa and not (dropout_p or wrapped) and _shares(query, key, value):
         if key.shape[1] != value.shape[1]:
             key, value = (_repeated(x, query.shape[1]) for x in (key, value))
-        return _fused(query, key, value, attn_mask, is_causal, scale)
+        return _of_heads(query, key, value, attn_mask, is_causal, scale)
     if dropout_p or enable_gqa or wrapped:  # vmap has no rule for the one operation
         if attn_mask is not None and attn_mask.dtype == torch.bool:  # which the operator below would add
             attn_mask = torch.zeros_like(attn_mask, dtype=query.dtype).masked_fill(~attn_mask, -torch.inf)
@@ -92,7 +92,7 @@ def _composed(
             f"(enable_gqa=True for heads that share keys), got {shapes}"
         ) from error
     if len(batch) == 2 and query.shape[:-2] == key.shape[:-2] == value.shape[:-2]:
-        return _fused(query, key, value, attn_mask, is_causal, scale)
+        return _of_heads(query, key, value, attn_mask, is_causal, scale)
     if query.shape[:-2] != batch:  # results lie like queries, and none in the memory of another
         query = query.expand((*batch, *query.shape[-2:])).contiguous()
     query, key, value = (_of_four_axes(x, batch) for x in (query, key, value))
@@ -115,6 +115,30 @@ def _repeated(x: torch.Tensor, heads: int) -> torch.Tensor:
     """Keys or values with one for every head."""
     batch, own, rows, width = x.shape
     return x[:, :, None].expand(batch, own, heads // own, rows, width).reshape(batch, heads, rows, width)
+
+
+def _of_heads(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    mask: torch.Tensor | None,
+    causal: bool,
+    scale: Any,
+) -> torch.Tensor:
+    """The operation on four axes, whose result and gradients lie as PyTorch's own devices lay them.
+
+    Results lie like queries where PyTorch's CPU computes them in one operation, else row by row.
+    """
+    # No device of PyTorch's has one operation for these.
+    if any(x.stride(-1) != 1 for x in (query, key, value)):
+        query, value = (x.contiguous() if x.requires_grad else x for x in (query, value))
+        key = key.mT.contiguous().mT if key.requires_grad else key  # as its gradient lies
+        whole = False
+    else:
+        plain = mask is None or (mask.ndim in (2, 4) and not mask.requires_grad)
+        whole = plain and query.shape[-1] == value.shape[-1] and key.shape[-2] > 0
+    result = _fused(query, key, value, mask, causal, scale)
+    return result if whole else result.contiguous()
 
 
 def _fused(

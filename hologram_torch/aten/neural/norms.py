@@ -88,6 +88,42 @@ def group_norm(
     return scaled(y, weight, bias).reshape(x.shape), *(v.reshape(batch, groups) for v in (mean, inverse))
 
 
+@implements("native_group_norm_backward")
+@fused
+def group_norm_backward(
+    cotangent: Tensor,
+    x: Tensor,
+    mean: Tensor,
+    inverse: Tensor,
+    weight: Any,
+    batch: int,
+    channels: int,
+    size: int,
+    groups: int,
+    wanted: Any,
+) -> Any:
+    """To the input, the weight and the bias, of which are wanted, by two sums for each channel."""
+    wide, shape = x.dtype.computed, (batch, groups, channels // groups)
+    mean, inverse = (v.astype(wide, copy=False).reshape(batch, groups, 1, 1) for v in (mean, inverse))
+    g, split = (v.astype(wide, copy=False).reshape(*shape, size) for v in (cotangent, x))
+    y = (split - mean) * inverse
+    along, sums = (hg.sum(v, axis=3, keepdims=True) for v in (g * y, g))
+    gain = None if weight is None else weight.astype(wide, copy=False).reshape(*shape[1:], 1)
+
+    def averaged(v: Tensor) -> Tensor:
+        return hg.sum(scaled(v, gain, None), axis=(2, 3), keepdims=True) * (1.0 / max(shape[2] * size, 1))
+
+    def of_channels(v: Tensor) -> Tensor:
+        return hg.sum(v.reshape(batch, channels), axis=0).astype(x.dtype, copy=False)
+
+    slope = inverse * (scaled(g, gain, None) - averaged(sums) - y * averaged(along)) if wanted[0] else None
+    return (
+        None if slope is None else slope.reshape(x.shape).astype(x.dtype, copy=False),
+        of_channels(along) if wanted[1] else None,
+        of_channels(sums) if wanted[2] else None,
+    )
+
+
 def by_channel(v: Tensor | None, ndim: int) -> Tensor | None:
     return v if v is None else v.reshape(-1, *(1,) * (ndim - 2))
 

@@ -55,3 +55,18 @@ def test_storages_are_freed_and_come_back() -> None:
         x.add_(1)
     storage.resize_(4 << 20)
     assert x.fill_(2).sum().item() == 2 << 20
+
+
+def test_tensors_of_the_host_that_were_copied_can_be_resized() -> None:
+    x = torch.arange(6.0, device="hologram")
+    host = torch.arange(6.0)
+    copies = [x.cpu(), x[1].cpu(), x[::2].cpu(), x.to("cpu", torch.float64), x.bfloat16().cpu(), host]
+    host.to("hologram")
+    for kind in (torch.float32, torch.bfloat16, torch.float8_e4m3fn, torch.bool, torch.complex64):
+        given = torch.ones(2, 3).to(kind).t()
+        there = given.to("hologram")
+        copies += [given, there.cpu(), torch.empty_like(given).copy_(there)]
+    for copy_ in copies:
+        copy_.untyped_storage().resize_(4000)
+        copy_.resize_(100)
+    assert copies[0][:6].tolist() == [0, 1, 2, 3, 4, 5]
