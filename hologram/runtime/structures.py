@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hologram.foundation.bounded_caches import FIFOCache
+from hologram.foundation.tally import Tally
 from hologram.machine.choices import Choices, untuned
 from hologram.machine.device import Device
 from hologram.machine.layout import Layout
@@ -42,6 +43,7 @@ class Structures(Allocation):
         self.controls: FIFOCache[Any, Any] = FIFOCache(
             MAX_CONTROLS
         )  # what runs loops and choices, by what they are
+        self.made = Tally("planned", "traced")  # once, for calls that find it
         self._templates = Templates(self.kind)
         self._alignment = self.limits.binding_alignment
 
@@ -115,9 +117,9 @@ class Structures(Allocation):
             outputs = None if targets is None else tuple(rest)
             if outputs is not None:  # whether they are the results' is part of what was decided
                 _ = [x.shape for x in operation.infer(others, attributes)] == [x.shape for x in outputs]
-            return self._planned(operation, others, outputs, attributes)
+            return self.planned(operation, others, outputs, attributes)
 
-        structure = self._planned(operation, inputs, targets, attributes)
+        structure = self.planned(operation, inputs, targets, attributes)
         if structure.values:
             known = self.structures.get(key)
             if known is None or known.values != structure.values:
@@ -134,14 +136,15 @@ class Structures(Allocation):
             self._templates.learn(key, structure, plan, places)
         return self.structures.keep(key, structure)
 
-    def _planned(
+    def planned(
         self,
         operation: Operation,
         inputs: Sequence[Any],
         targets: Sequence[Layout] | None,
         attributes: Mapping[str, Any],
     ) -> Structure:
-        """What an operation runs for layouts and numbers."""
+        """What an operation runs for layouts and numbers; without targets it has new ones."""
+        self.made.add("planned")
         kinds: list[BufferSpec] = []
         if targets is None:
             results = operation.infer(inputs, attributes)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import subprocess
 import sys
@@ -16,9 +15,7 @@ from hologram.atlas.builder import Builder, Value
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, Program
 from hologram.backends import cpu as backend
-from hologram.backends.cpu.device import _compiles
-from hologram.compiled.machine_code import engine
-from hologram.compiled.machine_code.engine import shared_engine
+from hologram.backends.cpu.interpret import InterpretedKernel
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import f32, i32, index
 from hologram.foundation.errors import BackendUnavailable
@@ -286,25 +283,34 @@ def test_importing_loads_no_llvm() -> None:
     assert subprocess.run([sys.executable, "-c", check], timeout=60, check=False).returncode == 0
 
 
-def test_without_llvm(monkeypatch: pytest.MonkeyPatch) -> None:
+WITHOUT_LLVM = """
+import sys, warnings
+sys.modules["llvmlite"] = sys.modules["llvmlite.binding"] = None
+import hologram as hg
+
+with warnings.catch_warnings(record=True) as said:
+    warnings.simplefilter("always")
+    for _ in range(2):
+        with hg.Executor("cpu") as ex:
+            assert (ex.full(3, 1.5) * 2.0).to_numpy().tolist() == [3.0, 3.0, 3.0]
+(only,) = [str(w.message) for w in said]
+assert "llvmlite is not installed" in only, only
+"""
+
+
+def test_without_llvm() -> None:
     """The device works, interpreted, and says so once."""
-    monkeypatch.setitem(sys.modules, "llvmlite", None)
-    monkeypatch.setitem(sys.modules, "llvmlite.binding", None)
-    for module, cached in (
-        ("compiled.machine_code.engine", shared_engine),
-        ("backends.cpu.device", _compiles),
-    ):
-        fresh = functools.lru_cache(cached.__wrapped__)
-        monkeypatch.setattr(f"hologram.{module}.{cached.__name__}", fresh)
-    # What the device has asked of the engine's module before is kept in its stand-in.
-    monkeypatch.setattr("hologram.backends.cpu.device.engine.shared_engine", engine.shared_engine)
+    subprocess.run([sys.executable, "-c", WITHOUT_LLVM], timeout=60, check=True)
+
+
+def test_doing_without_llvm(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOLOGRAM_CPU_WITHOUT", "llvm")
+    cpu = device()
+    assert isinstance(cpu.compile(twice()), InterpretedKernel)
     a = np.arange(100, dtype=np.float32)
-    with pytest.warns(RuntimeWarning, match="llvmlite is not installed"):
-        first = run(device(), twice(), [a, np.zeros_like(a)], [100])[1]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        again = run(device(), twice(), [a, np.zeros_like(a)], [100])[1]
-    np.testing.assert_array_equal([first, again], [a + a, a + a])
+        np.testing.assert_array_equal(run(cpu, twice(), [a, np.zeros_like(a)], [100])[1], a + a)
 
 
 @pytest.mark.parametrize("offset", [0, 1])
