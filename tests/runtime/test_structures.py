@@ -198,7 +198,7 @@ def test_what_is_known_is_bounded_and_loses_its_oldest(
 
 def test_nothing_grows_with_the_shapes_that_were_met(executor: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(executor.structures, "most", 50)
-    monkeypatch.setattr(executor._kinds, "most", 50)
+    monkeypatch.setattr(executor.kinds, "most", 50)
 
     def meet(shapes: range) -> int:
         for n in shapes:

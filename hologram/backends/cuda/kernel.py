@@ -155,7 +155,7 @@ class CudaKernel(TextKernel):
         limits = kernel_context.limits
         super().__init__(kernel, limits, generator(kernel, cuda(COUNT_BITS), limits, FOLDER))
         self.kernel_context = kernel_context
-        self._codes: dict[tuple[int, Variant], Code] = {}
+        self.codes: dict[tuple[int, Variant], Code] = {}
         self._compiling = threading.Lock()  # not the context's: while NVRTC is at it, others compute
         if self.generator.only is not None:
             self._code(COUNT_BITS, self.generator.only)
@@ -197,11 +197,11 @@ class CudaKernel(TextKernel):
 
     def _code(self, bits: int, variant: Variant) -> Code:
         with self._compiling:
-            if (bits, variant) not in self._codes:
+            if (bits, variant) not in self.codes:
                 source = (self.wide if bits == WIDE_BITS else self.generator).source(variant)
                 generated(source.entry, "CUDA", lambda: source.text)
-                self._codes[bits, variant] = Code(self.kernel_context, source, self.kernel.shared_bytes)
-            return self._codes[bits, variant]
+                self.codes[bits, variant] = Code(self.kernel_context, source, self.kernel.shared_bytes)
+            return self.codes[bits, variant]
 
     def _operands(self, addresses: Sequence[int], scalars: Scalars) -> list[bytes]:
         """The buffers that are parameters, all but those that only an epilogue reads: pointers, and maps of tensors."""

@@ -138,9 +138,9 @@ def test_graphs_and_code_go_with_their_last_reference(device: CudaDevice, upload
         for _ in range(graph.CALLS_BEFORE + 1):
             run()
         del add, run
-        device._kernels.clear()
+        device.forget_kernels()
     gc.collect()
-    owned = device.context._owned
+    owned = device.context.owned
     late = {"cuLibraryUnload", "cuGraphExecDestroy"}
     assert late <= {name for name, _ in owned}
     device.synchronize()
@@ -172,7 +172,7 @@ def test_positions_of_64_bits(device: CudaDevice, upload, download, whole, monke
     memory = upload(VALUES)
     made: Any = device.compile(increment())
     made.bind(whole(memory), (1.0,), (SIZE,))()
-    assert {bits for bits, _ in made._codes} == {kernel.WIDE_BITS}
+    assert {bits for bits, _ in made.codes} == {kernel.WIDE_BITS}
     np.testing.assert_array_equal(download(memory, VALUES), VALUES + 1)
 
 

@@ -90,7 +90,7 @@ def card(
             monkeypatch.setattr(cards, "DLPACK_CUDA", 1)  # the card's memory is the host's
             monkeypatch.setattr(torch.cuda, "ExternalStream", lambda handle, device: handle)
             monkeypatch.setattr(torch.cuda, "stream", engine.stream)
-            run = collectives._kernel(engine, writes=True)
+            run = collectives.kernel_of(engine, writes=True)
             yield (
                 executor,
                 engine,

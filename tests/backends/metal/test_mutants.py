@@ -188,7 +188,7 @@ def no_fence(patch: pytest.MonkeyPatch) -> None:
 
 def nothing_held(patch: pytest.MonkeyPatch) -> None:
     """A batch lets go of what it refers to when it is handed over."""
-    original = Queue._commit
+    original = Queue.commit
 
     def commit(self: Queue) -> None:
         batch = self.batch
@@ -196,7 +196,7 @@ def nothing_held(patch: pytest.MonkeyPatch) -> None:
         if batch is not None:
             batch.held.clear()
 
-    patch.setattr(Queue, "_commit", commit)
+    patch.setattr(Queue, "commit", commit)
 
 
 def resources_untold(patch: pytest.MonkeyPatch) -> None:

@@ -108,7 +108,7 @@ def test_adapters_may_take_few_offsets(executor, monkeypatch, offsets):
     """Beyond as many, bind groups see the places themselves."""
     limits = executor.device.encoder.device.adapter.limits
     monkeypatch.setitem(limits, "maxDynamicStorageBuffersPerPipelineLayout", offsets)
-    layouts = executor.device.pipelines._layouts
+    layouts = executor.device.pipelines.layouts
     before = set(layouts)  # what an open device asked of it may lie by offsets
     for n in (9, 40_003, 9):
         a, b = rng.standard_normal((2, n)).astype(np.float32)

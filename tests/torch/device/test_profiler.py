@@ -164,7 +164,7 @@ def test_threads_that_open_a_device_have_it_told_once(monkeypatch: pytest.Monkey
     told: list[Any] = []
     monkeypatch.setattr(devices, "on_opening", [told.append])
     devices.executor(0).close()
-    both = [devices._opened(0) for _ in range(2)]
+    both = [devices.open(0) for _ in range(2)]
     assert told == both[:1]
     assert both[0] is both[1]
 
