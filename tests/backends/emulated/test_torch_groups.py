@@ -55,7 +55,7 @@ class Engine:
         return made
 
     def _order(self, first: int, then: int) -> None:
-        foreign._order(self.context, first, then)
+        foreign.order(self.context, first, then)
 
     def __call__(self, out: Any, part: Any, group: Any, async_op: bool, timeout: int) -> Any:
         self.given.append((out.data_ptr(), part.data_ptr()))

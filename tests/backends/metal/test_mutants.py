@@ -16,6 +16,7 @@ from hologram.backends.metal.device import MetalDevice
 from hologram.backends.metal.kernel import MetalKernel
 from hologram.backends.metal.pipeline import Pipelines
 from hologram.backends.metal.queue import Queue
+from tests.backends.emulated.metal.commands import Encoder
 from tests.backends.emulated.metal.objects import Misuse
 from tests.backends.metal.test_device import Executor
 
@@ -177,13 +178,7 @@ def no_wait(patch: pytest.MonkeyPatch) -> None:
 
 def no_fence(patch: pytest.MonkeyPatch) -> None:
     """Encoders do not wait for those before."""
-    original = Queue._encoder
-
-    def encoder(self: Queue, kind: str) -> Any:
-        self._ordered = False
-        return original(self, kind)
-
-    patch.setattr(Queue, "_encoder", encoder)
+    patch.setattr(Encoder, "waitForFence_", lambda encoder, fence: None)
 
 
 def nothing_held(patch: pytest.MonkeyPatch) -> None:
