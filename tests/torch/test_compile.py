@@ -26,9 +26,9 @@ BACKEND = "hologram"
 
 @pytest.fixture(autouse=True)
 def _fresh() -> Iterator[None]:
-    torch._dynamo.reset()
+    torch.compiler.reset()
     yield
-    torch._dynamo.reset()
+    torch.compiler.reset()
 
 
 def convolutional() -> tuple[nn.Module, Any]:

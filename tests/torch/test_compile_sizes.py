@@ -18,7 +18,7 @@ from hologram_torch.compile.compiled import RARE, CompiledGraph  # noqa: E402
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[CompiledGraph]]:
     """The graph of each signature that was compiled."""
-    torch._dynamo.reset()
+    torch.compiler.reset()
     graphs: list[CompiledGraph] = []
     own = CompiledGraph.variant
 
@@ -28,7 +28,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[CompiledGraph]]:
 
     monkeypatch.setattr(CompiledGraph, "variant", noted)
     yield graphs
-    torch._dynamo.reset()
+    torch.compiler.reset()
 
 
 def _step(model: Any, x: Any) -> list[Any]:

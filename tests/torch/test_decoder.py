@@ -19,9 +19,9 @@ LAYER = 8  # launches: q, k, v with the norm before; rotary embedding and cache;
 
 @pytest.fixture(autouse=True)
 def _fresh() -> Iterator[None]:
-    torch._dynamo.reset()
+    torch.compiler.reset()
     yield
-    torch._dynamo.reset()
+    torch.compiler.reset()
 
 
 @pytest.fixture

@@ -70,7 +70,7 @@ def test_processes_agree_on_nccl(
     store.set_timeout(timedelta(seconds=2))
     for rank, other in enumerate(others, 1):
         store.set(f"hologram/card {rank}", "\n".join(other))
-    engine: Any = lambda store, rank, size, options: (rank, size, options._timeout)  # noqa: E731
+    engine: Any = lambda store, rank, size, options: (rank, size, options._timeout)  # noqa: E731, SLF001  NCCL's options have it by this name
     engine.Options = SimpleNamespace
     monkeypatch.setattr(torch.distributed, "ProcessGroupNCCL", engine, raising=False)
     group = SimpleNamespace(rank=lambda: 0, size=lambda: 3, get_group_store=lambda: store)

@@ -40,7 +40,7 @@ def examined(**variables: str) -> dict[str, Any]:
 def test_what_does_not_fit_gives_the_plain_way(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reach, "REACHES", {})
     assert reach.reach("there", "a part", "slower", lambda: 1, 2) == 1
-    assert reach.reach("moved", "a part", "slower", lambda: torch._C._no_such_function, 2) == 2
+    assert reach.reach("moved", "a part", "slower", lambda: torch._C._no_such_function, 2) == 2  # noqa: SLF001  a part that is not there
     assert reach.reach("other", "a part", "slower", lambda: reach.expect(False, "one more argument"), 2) == 2
     assert not reach.REACHES["there"].problem
     assert "_no_such_function" in reach.REACHES["moved"].problem

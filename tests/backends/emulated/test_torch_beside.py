@@ -81,7 +81,7 @@ def test_tensors_go_from_card_to_card_past_the_host(monkeypatch: pytest.MonkeyPa
         hg.Executor(backend=machine.NAME, device=1) as second,
     ):
         for number, executor in enumerate((first, second)):
-            monkeypatch.setitem(devices._numbers, executor, number)
+            monkeypatch.setitem(devices._numbers, executor, number)  # noqa: SLF001  an emulated card is none of PyTorch's devices
         source = torch_tensor(first.tensor(DATA) * 2)
         whole, half, part = (torch_tensor(second.zeros((3, 4), d)) for d in ("f32", "f16", "f32"))
         with monkeypatch.context() as patch:

@@ -85,7 +85,7 @@ def card(
     try:
         with hg.Executor(backend=machine.NAME) as executor:
             engine = Engine(executor)
-            monkeypatch.setitem(devices._numbers, executor, 0)
+            monkeypatch.setitem(devices._numbers, executor, 0)  # noqa: SLF001  an emulated card is none of PyTorch's devices
             monkeypatch.setattr(cards, "reached", lambda group, tensors: True)
             monkeypatch.setattr(cards, "DLPACK_CUDA", 1)  # the card's memory is the host's
             monkeypatch.setattr(torch.cuda, "ExternalStream", lambda handle, device: handle)

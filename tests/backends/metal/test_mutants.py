@@ -173,7 +173,7 @@ def test_a_mutant_of_a_kernel_is_seen(name: str, monkeypatch: pytest.MonkeyPatch
 
 def no_wait(patch: pytest.MonkeyPatch) -> None:
     """The host reads without waiting."""
-    patch.setattr(MetalDevice, "_settled", lambda *_: None)
+    patch.setattr(MetalDevice, "_settled", lambda *_: None)  # private: an error planted
 
 
 def no_fence(patch: pytest.MonkeyPatch) -> None:
