@@ -95,10 +95,11 @@ class Engine(Structures):
         return store.shared().stats(self.backend)
 
     def preparation_stats(self) -> dict[str, int]:
-        """How often so far something was made that later calls find: plans of operations, traces, kernels.
+        """How often so far something was made that later calls find: plans of operations, launches, traces, kernels.
 
-        `planned` counts what operations launch for new shapes, `traced` functions of `hg.jit` with new signatures,
-        `compiled` kernels. Counts that grow from step to step of a loop say that each meets something new.
+        `planned` counts what operations launch for new shapes, `prepared` launches, but for those that follow from
+        others of their class, `traced` functions of `hg.jit` with new signatures, `compiled` kernels. Counts that grow
+        from step to step of a loop say that each meets something new.
         """
         return {**self.made.counts(), "compiled": self.device.compiled}
 

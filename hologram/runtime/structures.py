@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hologram.foundation.bounded_caches import FIFOCache
-from hologram.foundation.tally import Tally
 from hologram.machine.choices import Choices, untuned
 from hologram.machine.device import Device
 from hologram.machine.layout import Layout
@@ -43,7 +42,7 @@ class Structures(Allocation):
         self.controls: FIFOCache[Any, Any] = FIFOCache(
             MAX_CONTROLS
         )  # what runs loops and choices, by what they are
-        self.made = Tally("planned", "traced")  # once, for calls that find it
+        self.made = self.bound.made
         self._templates = Templates(self.kind)
         self._alignment = self.limits.binding_alignment
 

@@ -37,8 +37,13 @@ def examined(**variables: str) -> dict[str, Any]:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def test_what_does_not_fit_gives_the_plain_way(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def none_made(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reach, "REACHES", {})
+
+
+@pytest.mark.usefixtures("none_made")
+def test_what_does_not_fit_gives_the_plain_way() -> None:
     assert reach.reach("there", "a part", "slower", lambda: 1, 2) == 1
     assert reach.reach("moved", "a part", "slower", lambda: torch._C._no_such_function, 2) == 2  # noqa: SLF001  a part that is not there
     assert reach.reach("other", "a part", "slower", lambda: reach.expect(False, "one more argument"), 2) == 2
@@ -47,8 +52,8 @@ def test_what_does_not_fit_gives_the_plain_way(monkeypatch: pytest.MonkeyPatch) 
     assert reach.REACHES["other"].problem == "one more argument"
 
 
-def test_other_errors_are_not_taken_for_another_version(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reach, "REACHES", {})
+@pytest.mark.usefixtures("none_made")
+def test_other_errors_are_not_taken_for_another_version() -> None:
     with pytest.raises(ZeroDivisionError):
         reach.reach("wrong", "a part", "slower", lambda: 1 // 0, 2)
 

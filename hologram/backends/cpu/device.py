@@ -158,6 +158,7 @@ class CpuDevice(CompilingDevice[Kernel]):
 
     def __init__(self) -> None:
         super().__init__(describe())
+        self.streamed_bytes = STREAMED_BYTES  # from so many on, all threads copy, past the caches
         self._interprets = "llvm" in config.cpu_without
 
     def allocate(self, nbytes: int) -> Memory:
@@ -187,7 +188,7 @@ class CpuDevice(CompilingDevice[Kernel]):
     def _move(self, source: np.ndarray, target: np.ndarray) -> None:
         """Copies bytes; large ranges that lie apart by all threads, past the caches."""
         whole = target.size // max(byte_programs.WORDS) * max(byte_programs.WORDS)
-        if whole < STREAMED_BYTES or np.may_share_memory(source, target) or self.compiler is None:
+        if whole < self.streamed_bytes or np.may_share_memory(source, target) or self.compiler is None:
             target[:] = source
             return
         spans = [Memory(a, a.ctypes.data, whole) for a in (source, target)]
@@ -199,7 +200,7 @@ class CpuDevice(CompilingDevice[Kernel]):
     def fill(self, memory: Memory, offset: int, nbytes: int, pattern: bytes) -> None:
         unit = byte_programs.WORDS[len(pattern)]
         value = np.frombuffer(pattern, unit.numpy)[0]
-        if nbytes < STREAMED_BYTES or self.compiler is None:
+        if nbytes < self.streamed_bytes or self.compiler is None:
             memory.bytes[offset : offset + nbytes].view(unit.numpy)[:] = value
             return
         bindings = [Binding(memory, offset, nbytes)]

@@ -59,6 +59,7 @@ class Pipelines:
         self.layouts: dict[Signature, Layout] = {}
         # Bind groups by what they see: where they are, the handle, and the memories. Compiled launches look here too.
         self.groups: dict[Any, tuple[int, Any, list[Memory]]] = {}
+        self.groups_kept = GROUPS_KEPT
         self._serials = itertools.count(1)
 
     def compile(self, name: str, text: str, entry: str, signature: Signature) -> Pipeline:
@@ -141,7 +142,7 @@ class Pipelines:
     ) -> tuple[int, Any, list[Memory]]:
         group = self._create_group(layout, bindings, uniform)
         entry = self.encoder.address(group), group, [b.memory for b in bindings]
-        if len(self.groups) >= GROUPS_KEPT:
+        if len(self.groups) >= self.groups_kept:
             self._drop(next(iter(self.groups)))
         self.groups[key] = entry
         for binding in bindings:

@@ -350,11 +350,9 @@ def test_streamed_result_of_a_gather() -> None:
 @pytest.mark.parametrize("source", [0, 1, 8, 20])
 @pytest.mark.parametrize("target", [0, 3, 16])
 @pytest.mark.parametrize("nbytes", [64, 1000, 70001])
-def test_streamed_copies_write_their_bytes_and_no_others(
-    monkeypatch: pytest.MonkeyPatch, source: int, target: int, nbytes: int
-) -> None:
-    monkeypatch.setattr("hologram.backends.cpu.device.STREAMED_BYTES", 64)
+def test_streamed_copies_write_their_bytes_and_no_others(source: int, target: int, nbytes: int) -> None:
     opened, data = device(), np.random.default_rng(0).integers(0, 255, 70100, np.uint8)
+    opened.streamed_bytes = 64
     a, b = opened.allocate(data.size), opened.allocate(data.size)
     opened.write(a, 0, data.data)
     opened.fill(b, 0, data.size, b"\x55")
@@ -372,9 +370,9 @@ def test_streamed_copies_write_their_bytes_and_no_others(
 @pytest.mark.parametrize(
     "pattern", [b"\x07", b"\x01\x02", b"\x01\x02\x03\x84", b"\x01\x02\x03\x04\x05\x06\x07\xf8"]
 )
-def test_streamed_fills_repeat_their_pattern(monkeypatch: pytest.MonkeyPatch, pattern: bytes) -> None:
-    monkeypatch.setattr("hologram.backends.cpu.device.STREAMED_BYTES", 64)
+def test_streamed_fills_repeat_their_pattern(pattern: bytes) -> None:
     opened = device()
+    opened.streamed_bytes = 64
     memory = opened.allocate(5000)
     opened.fill(memory, 0, 5000, b"\x55")
     opened.fill(memory, 16, 4000, pattern)

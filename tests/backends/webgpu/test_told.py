@@ -80,8 +80,8 @@ def test_threads_launch_at_once(executor):
     assert not wrong
 
 
-def test_groups_that_were_dropped_are_made_again(executor, monkeypatch):
-    monkeypatch.setattr("hologram.backends.webgpu.pipeline.GROUPS_KEPT", 4)
+def test_groups_that_were_dropped_are_made_again(executor):
+    executor.device.pipelines.groups_kept = 4
     x = executor.ones((50_000,))
     for k in range(12):
         assert (hg.exp(x) * float(k) + x[:1]).to_numpy()[0] == pytest.approx(np.e * k + 1, rel=1e-5)
