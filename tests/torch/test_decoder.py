@@ -185,8 +185,10 @@ def test_tensors_that_change_places(device: str) -> None:
 
 
 @torch.no_grad()
-def test_tensors_of_the_host_are_written_to(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(devices, "current", torch.device(device).index)  # which computes on them
+def test_tensors_of_the_host_are_written_to(device: str, request: pytest.FixtureRequest) -> None:
+    own = torch.hologram.device(device)  # which computes on them
+    own.__enter__()
+    request.addfinalizer(lambda: own.__exit__(None, None, None))
     torch.compiler.reset()
 
     def halved(x: Any) -> Any:
