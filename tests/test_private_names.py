@@ -13,18 +13,21 @@ BY_STRING = {"setattr", "getattr", "delattr", "hasattr", "object", "patch", "att
 REASON = "# private: "
 
 
-def unseen(tree: ast.AST) -> Iterator[tuple[int, str]]:
+def called(call: ast.Call) -> str:
+    """The last name of what is called."""
+    return getattr(call.func, "attr", None) or getattr(call.func, "id", "")
+
+
+def unseen(tree: ast.Module) -> Iterator[tuple[int, str]]:
     """Lines and names of private names that are imported from our packages, or attributes by a string."""
     for node in ast.walk(tree):
-        names: list[str] = []
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("hologram"):
-            names = [each.name for each in node.names]
-        elif (
-            isinstance(node, ast.Call)
-            and {getattr(node.func, "id", ""), getattr(node.func, "attr", "")} & BY_STRING
-        ):
+        if isinstance(node, ast.ImportFrom):
+            names = [each.name for each in node.names if (node.module or "").startswith("hologram")]
+        elif isinstance(node, ast.Call) and (called(node) in BY_STRING):
             strings = (a.value for a in node.args if isinstance(a, ast.Constant) and isinstance(a.value, str))
             names = [text.rpartition(".")[2] for text in strings]
+        else:
+            continue
         for name in filter(PRIVATE.fullmatch, names):
             yield node.lineno, name
 

@@ -75,7 +75,7 @@ class Once(Silent):
     left = 1
 
     @property
-    def Iallgather(self) -> Any:
+    def Iallgather(self) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         self.left -= 1
         return self.echo if self.left >= 0 else 1 / 0
 
