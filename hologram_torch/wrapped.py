@@ -16,6 +16,7 @@ def _of_functorch() -> Callable[[torch.Tensor], bool]:
 
 
 def has_no_storage(x: torch.Tensor) -> bool:
+    """Whether a tensor refuses to give its storage, as those that PyTorch wraps do."""
     try:
         x.untyped_storage()
     except (NotImplementedError, RuntimeError):

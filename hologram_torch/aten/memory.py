@@ -150,6 +150,7 @@ def _refuse_others(source: torch.Tensor, target: torch.Tensor) -> None:
 
 
 def copy_into(target: Tensor, source: torch.Tensor) -> None:
+    """Copies elements from a tensor of PyTorch's, wherever it lies."""
     if is_ours(source):
         tensor = hologram_tensor(source)
         if type(tensor.buffer) is Storage and tensor.buffer.value is None:

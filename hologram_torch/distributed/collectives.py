@@ -184,6 +184,7 @@ def _engine(collective: Any, group: Any, tensors: Sequence[torch.Tensor]) -> Eng
 
 
 def kernel_of(collective: Any, writes: bool) -> Callable[..., Any]:
+    """What runs a collective on tensors of the device; `writes`: it writes into those it is given."""
     operator = collective.default
     names = [argument.name for argument in operator._schema.arguments]
     group_at = names.index("process_group")

@@ -66,6 +66,7 @@ def loaded_library() -> Library | None:
 
 
 def described(library: Any, name: str) -> Library | None:
+    """What an OpenBLAS says of itself, whose functions have such names; None for another library."""
     try:
         config, parallel, core = (
             library[name.format(f"openblas_get_{x}")] for x in ("config", "parallel", "corename")
