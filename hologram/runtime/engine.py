@@ -101,7 +101,7 @@ class Engine(Structures):
         others of their class, `traced` functions of `hg.jit` with new signatures, `compiled` kernels. Counts that grow
         from step to step of a loop say that each meets something new.
         """
-        return {**self.made.counts(), "compiled": self.device.compiled}
+        return {**self.bound.made.counts(), "compiled": self.device.compiled}
 
     def empty_cache(self) -> None:
         """Hands cached memory back to the device."""

@@ -42,7 +42,6 @@ class Structures(Allocation):
         self.controls: FIFOCache[Any, Any] = FIFOCache(
             MAX_CONTROLS
         )  # what runs loops and choices, by what they are
-        self.made = self.bound.made
         self._templates = Templates(self.kind)
         self._alignment = self.limits.binding_alignment
 
@@ -143,7 +142,7 @@ class Structures(Allocation):
         attributes: Mapping[str, Any],
     ) -> Structure:
         """What an operation runs for layouts and numbers; without targets it has new ones."""
-        self.made.add("planned")
+        self.bound.made.add("planned")
         kinds: list[BufferSpec] = []
         if targets is None:
             results = operation.infer(inputs, attributes)

@@ -128,7 +128,7 @@ EXECUTOR_RECORDED: dict[str, Act] = {
 }
 EXECUTOR_APART = {
     "as_tensor", "backend", "block", "bound", "boundary", "cache_stats", "check_open", "closed", "controls", "device",
-    "described", "dispatch", "kind", "kinds", "limits", "made", "memory_stats", "planned", "pool",
+    "described", "dispatch", "kind", "kinds", "limits", "memory_stats", "planned", "pool",
     "preparation_stats", "reset_peak", "structure", "structures",
     "stream", "supported", "target", "timeline", "tracer", "tracers", "differentiated", "matmul_precision", "usable",
     "of_numbers", "reproducible", "__copy__", "__deepcopy__", "__reduce_ex__",

@@ -143,7 +143,7 @@ def compile_traced(
     fast_math: bool = False,
 ) -> Compiled:
     """Traces a function, see `traced`, and compiles what it did."""
-    call.executor.made.add("traced")
+    call.executor.bound.made.add("traced")
     trace = traced(function, who, args, kwargs, call, donated, fixed)
     places = iter(trace.positions)
     layouts: list[Layout] = []
