@@ -85,7 +85,9 @@ def launches(path: Path, backend: str) -> None:
         for _ in range(WRITTEN_LATE):
             for text, token in zip(texts, decoder.next(texts), strict=True):
                 text.tokens.append(token)
-        (step,) = (step for key, step in decoder._steps.items() if key[0] == rows)
+        flight = decoder.launched(texts)
+        assert flight is not None
+        step = flight.step
         turns = []
         for _ in range(8):
             with executor.profile() as profile:

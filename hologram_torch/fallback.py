@@ -39,6 +39,12 @@ def fallbacks() -> list[Fallback]:
     return sorted(_counted.values(), key=lambda f: -f.bytes_moved)
 
 
+def reset_fallbacks() -> None:
+    """Begins to count anew, and to say once of each operator that it runs on the host."""
+    with _lock:
+        _counted.clear()
+
+
 def allowed() -> bool:
     """Whether the user asks for operators without a kernel to run on the host."""
     return config.torch_fallback

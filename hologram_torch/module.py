@@ -34,7 +34,7 @@ from hologram_torch.device.streams import (
     synchronize,
 )
 from hologram_torch.device.streams import TimedEvent as Event
-from hologram_torch.fallback import Fallback, fallbacks
+from hologram_torch.fallback import Fallback, fallbacks, reset_fallbacks
 from hologram_torch.tensors.dtypes import TORCH_DTYPES
 
 __all__ = [
@@ -68,6 +68,7 @@ __all__ = [
     "memory_reserved",
     "memory_stats",
     "memory_summary",
+    "reset_fallbacks",
     "reset_peak_memory_stats",
     "seed",
     "seed_all",

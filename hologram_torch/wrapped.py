@@ -15,7 +15,8 @@ def _of_functorch() -> Callable[[torch.Tensor], bool]:
     return is_functorch_wrapped_tensor
 
 
-def _has_no_storage(x: torch.Tensor) -> bool:
+def has_no_storage(x: torch.Tensor) -> bool:
+    """Whether a tensor refuses to give its storage, as those that PyTorch wraps do."""
     try:
         x.untyped_storage()
     except (NotImplementedError, RuntimeError):
@@ -28,5 +29,5 @@ is_wrapped: Callable[[torch.Tensor], bool] = reach(
     "torch._C._functorch.is_functorch_wrapped_tensor",
     "a tensor is asked for its storage instead",
     _of_functorch,
-    _has_no_storage,
+    has_no_storage,
 )

@@ -34,7 +34,7 @@ def own_rows(backend: str, pace: Pace) -> Iterator[Result]:
         yield _arithmetic(ex, 1024 if software else 4096, software, pace)
         goal = Goal() if software else Goal(ratio=round(1 / SHARE_OF_BANDWIDTH[backend], 4))
         for text in ("16M",) if software else ("16M", "256M"):
-            yield from _bandwidth(ex, parse_size(text), goal, pace)
+            yield from bandwidth(ex, parse_size(text), goal, pace)
 
 
 def peak() -> Program:
@@ -88,7 +88,7 @@ LOOKED_AT = 64  # rows of a result that are compared
 BOUND = {"add": 3, "relu": 2, "exp": 2, "gelu": 2, "sum": 1, "softmax": 2, "layer_norm": 2}
 
 
-def _bandwidth(ex: hg.Executor, size: int, goal: Goal, pace: Pace) -> Iterator[Result]:
+def bandwidth(ex: hg.Executor, size: int, goal: Goal, pace: Pace) -> Iterator[Result]:
     """Operations beside a copy of as many bytes from buffer to buffer."""
     values = np.random.default_rng(1).standard_normal((size // ROW, ROW), dtype=np.float32)
     x, y = (ex.allocate(values.shape).from_numpy(values) for _ in range(2))

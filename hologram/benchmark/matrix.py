@@ -39,7 +39,7 @@ ADAPTER_SECONDS = 12.0  # until it has run one on an adapter, eagerly and compil
 QUICK_SIZES = ("1K", "100K", "10M")
 TRANSFERRED = ("1K", "10K", "1M")
 SIZE_SHARES = {"1M": 3.0, "10M": 6.0, "100M": 20.0}  # of operations: small sizes have 2
-LATE_SECONDS = 8.0  # so far may pieces overrun the time, before those behind them go without
+LATE_SECONDS = 8.0
 EXTENSION = 4.0  # times the time that it is extended to at the most
 KEPT = 0.5  # of its share, which a piece gets at the least where the time is extended
 
@@ -58,6 +58,9 @@ class Settings:
     rows: tuple[str, ...] = tuple(ROWS)
     runs: int = 1  # times that all of it is done
     extends: bool = False  # the time, where the machine is too busy for it
+    late_seconds: float = (
+        LATE_SECONDS  # so far may pieces overrun the time, before those behind them go without
+    )
 
     @classmethod
     def of(
@@ -69,7 +72,7 @@ class Settings:
     @property
     def latest_seconds(self) -> float:
         """What is left after so many goes without."""
-        return self.seconds * (EXTENSION if self.extends else 1.0) + LATE_SECONDS
+        return self.seconds * (EXTENSION if self.extends else 1.0) + self.late_seconds
 
     def planned(self, pieces: Sequence[Piece]) -> list[float]:
         """Seconds of each piece on a machine that has nothing else to do."""

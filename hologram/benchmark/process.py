@@ -49,7 +49,7 @@ def exchange(checkout: str) -> None:
     package.__path__.append(str(Path(__file__).parents[1]))
 
 
-def _serve(pipe: Connection, checkout: str) -> None:
+def serve(pipe: Connection, checkout: str) -> None:
     """Runs in the process: answers every request with a value, or with why there is none, until it is sent None."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C reaches the parent too, who tells of it
@@ -76,7 +76,7 @@ def _serve(pipe: Connection, checkout: str) -> None:
 class Process:
     """The parent's end of a process; `checkout` is the folder whose `hologram` it imports, this one's where empty."""
 
-    def __init__(self, checkout: str = "", target: Callable[..., None] = _serve) -> None:
+    def __init__(self, checkout: str = "", target: Callable[..., None] = serve) -> None:
         context = multiprocessing.get_context("spawn")
         self.pipe, end = context.Pipe()
         self.process = context.Process(target=target, args=(end, checkout), daemon=True)

@@ -53,8 +53,15 @@ class CompilingDevice(Device, Generic[K]):
     def give_up(self, kernel: Launchable) -> None:
         self._kernels.give_up(kernel)
 
-    def close(self) -> None:
+    def forget_kernels(self) -> None:
         self._kernels.clear()
+
+    @property
+    def compiled(self) -> int:
+        return self._kernels.made
+
+    def close(self) -> None:
+        self.forget_kernels()
 
     def _reported(self, kernel: Launchable) -> K:
         report.compiled(kernel)

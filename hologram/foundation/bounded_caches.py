@@ -46,12 +46,13 @@ class LRUCache(Generic[K, V]):
     """Values by key, made where they are missing; beyond `most`, the one not asked for longest goes.
 
     Of those that are given up, `spared` wait for somebody who asks again. Any thread may ask. Two that ask for one
-    missing key at once may both make it; all get the first one's.
+    missing key at once may both make it; all get the first one's. `made` counts those that were missing.
     """
 
     def __init__(self, most: int, spared: int = 0) -> None:
         self.most = most
         self.spared = spared
+        self.made = 0
         self._given_up: OrderedDict[K, None] = OrderedDict()
         self._leaving: deque[K] = deque()
         self._values: OrderedDict[K, V] = OrderedDict()
@@ -68,6 +69,7 @@ class LRUCache(Generic[K, V]):
         made = make(key)
         with self._lock:
             value = self._values.setdefault(key, made)
+            self.made += 1
             if len(self._values) > self.most:
                 self._given_up.pop(self._values.popitem(last=False)[0], None)
         return value

@@ -157,8 +157,9 @@ class Config:
         "HOLOGRAM_CPU_WITHOUT",
         _words,
         lambda: (),
-        "names of LLVM's features, or how they begin, with commas between",
-        "instructions that the CPU backend's code does without, to test what other processors run: avx512,avxvnni",
+        "names of LLVM's features, or how they begin, or llvm, with commas between",
+        "instructions that the CPU backend's code does without, to test what other processors run: avx512,avxvnni; "
+        "llvm: programs are interpreted, as where there is no compiler",
     )
     cpu_optimise = Knob(
         "HOLOGRAM_CPU_OPTIMISE",

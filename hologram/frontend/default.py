@@ -15,7 +15,7 @@ from hologram.runtime.dispatch import Dispatch
 from hologram.runtime.selector import choose, number_or_name
 
 
-class _Process:
+class Process:
     """What all threads share: the default, and the one executor for each device that it and calls by name run on."""
 
     def __init__(self) -> None:
@@ -78,7 +78,7 @@ def _is_on(executor: Executor, device: str) -> bool:
     return device in (_name(executor), executor.backend)
 
 
-_process = _Process()
+_process = Process()
 _within: ContextVar[Executor | None] = ContextVar("hologram_executor", default=None)
 
 if hasattr(os, "register_at_fork"):  # another thread may hold the lock while a process forks

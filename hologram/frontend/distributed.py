@@ -29,7 +29,7 @@ from hologram.foundation.errors import DistributedError, UnsupportedDType, Worke
 from hologram.frontend.reduced import REDUCTIONS, reduced
 from hologram.frontend.tensor import Tensor
 
-__all__ = ["Carrier", "all_gather", "all_reduce", "barrier", "broadcast", "init", "rank", "size"]
+__all__ = ["Carrier", "all_gather", "all_reduce", "barrier", "broadcast", "init", "rank", "shutdown", "size"]
 
 TOLD_BYTES = 256  # of what a process asks for; the digest ahead of it is of all
 DIGEST_BYTES = 32
@@ -169,9 +169,13 @@ class _World:
 
     def begin(self, carrier: Any, timeout_s: float) -> None:
         group = Group(carrier, timeout_s)
+        self.end()
+        self._group = group
+
+    def end(self) -> None:
         if self._group is not None and self._group.lost:
             self._lost.append(self._group)
-        self._group = group
+        self._group = None
 
     @property
     def group(self) -> Group:
@@ -204,6 +208,11 @@ def init(carrier: Carrier | None = None, *, timeout_s: float = 300.0) -> None:
     if not timeout_s > 0:
         raise ValueError(f"init: timeout_s must be positive, got {timeout_s}")
     _world.begin(carrier, timeout_s)
+
+
+def shutdown() -> None:
+    """Leaves the group that `init` named, if there is one; nothing is sent. The carrier stays its owner's to end."""
+    _world.end()
 
 
 def rank() -> int:

@@ -186,6 +186,14 @@ class Device(Handle, ABC):
     def give_up(self, kernel: Launchable) -> None:
         """Says that nobody in sight will ask for compiled code of a kernel again: it need not be kept at hand."""
 
+    def forget_kernels(self) -> None:
+        """Keeps no compiled code at hand any more; launches keep what they run."""
+
+    @property
+    def compiled(self) -> int:
+        """How many kernels were compiled so far, where the device counts them."""
+        return 0
+
     def source(
         self, kernel: Launchable, grid: Sequence[int], scalars: Sequence[int | float | bool] = ()
     ) -> str:

@@ -94,6 +94,15 @@ class Engine(Structures):
         """How often this process found a kernel for this backend on disk, did not, kept one, or compiled one."""
         return store.shared().stats(self.backend)
 
+    def preparation_stats(self) -> dict[str, int]:
+        """How often so far something was made that later calls find: plans of operations, launches, traces, kernels.
+
+        `planned` counts what operations launch for new shapes, `prepared` launches, but for those that follow from
+        others of their class, `traced` functions of `hg.jit` with new signatures, `compiled` kernels. Counts that grow
+        from step to step of a loop say that each meets something new.
+        """
+        return {**self.bound.made.counts(), "compiled": self.device.compiled}
+
     def empty_cache(self) -> None:
         """Hands cached memory back to the device."""
         self.synchronize()

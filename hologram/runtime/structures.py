@@ -115,9 +115,9 @@ class Structures(Allocation):
             outputs = None if targets is None else tuple(rest)
             if outputs is not None:  # whether they are the results' is part of what was decided
                 _ = [x.shape for x in operation.infer(others, attributes)] == [x.shape for x in outputs]
-            return self._planned(operation, others, outputs, attributes)
+            return self.planned(operation, others, outputs, attributes)
 
-        structure = self._planned(operation, inputs, targets, attributes)
+        structure = self.planned(operation, inputs, targets, attributes)
         if structure.values:
             known = self.structures.get(key)
             if known is None or known.values != structure.values:
@@ -134,14 +134,15 @@ class Structures(Allocation):
             self._templates.learn(key, structure, plan, places)
         return self.structures.keep(key, structure)
 
-    def _planned(
+    def planned(
         self,
         operation: Operation,
         inputs: Sequence[Any],
         targets: Sequence[Layout] | None,
         attributes: Mapping[str, Any],
     ) -> Structure:
-        """What an operation runs for layouts and numbers."""
+        """What an operation runs for layouts and numbers; without targets it has new ones."""
+        self.bound.made.add("planned")
         kinds: list[BufferSpec] = []
         if targets is None:
             results = operation.infer(inputs, attributes)

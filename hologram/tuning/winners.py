@@ -41,11 +41,11 @@ class Winners:
     def put(self, problem: Problem, winner: Candidate) -> None:
         """Keeps a choice; plans made from now on follow it, in this process and others."""
         self._known[problem] = winner
-        store.shared().put(KIND, self._key(problem), json.dumps(record(winner)).encode())
+        store.shared().put(KIND, self.key(problem), json.dumps(record(winner)).encode())
 
     def _kept(self, problem: Problem) -> Candidate | None:
         """What is kept; what is no record, or that of another version, is thrown away."""
-        cache, key = store.shared(), self._key(problem)
+        cache, key = store.shared(), self.key(problem)
         content = cache.get(KIND, key)
         try:
             return None if content is None else candidate(json.loads(content))
@@ -53,7 +53,8 @@ class Winners:
             cache.discard(KIND, key)
             return None
 
-    def _key(self, problem: Problem) -> str:
+    def key(self, problem: Problem) -> str:
+        """Under which a problem's winner is kept on disk."""
         info = self.info
         lines = "".join("01"[line] for line in problem.lines)
         sizes = " ".join(map(str, problem.sizes))

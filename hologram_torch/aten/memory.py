@@ -123,7 +123,7 @@ def _copy_from(source: torch.Tensor, target: torch.Tensor, non_blocking: bool = 
         if not target.numel():  # where there is nothing to copy shapes matter all the same
             _refuse_others(source, target)
             return target
-        _into(hologram_tensor(target), source)
+        copy_into(hologram_tensor(target), source)
     else:
         tensor = hologram_tensor(source.resolve_conj().resolve_neg())
         _known(tensor, "copy to the host")
@@ -149,7 +149,8 @@ def _refuse_others(source: torch.Tensor, target: torch.Tensor) -> None:
         raise RuntimeError(f"hologram, copy_: {error}") from None
 
 
-def _into(target: Tensor, source: torch.Tensor) -> None:
+def copy_into(target: Tensor, source: torch.Tensor) -> None:
+    """Copies elements from a tensor of PyTorch's, wherever it lies."""
     if is_ours(source):
         tensor = hologram_tensor(source)
         if type(tensor.buffer) is Storage and tensor.buffer.value is None:

@@ -149,7 +149,7 @@ class CompiledGraph:
             return self._in_turn(given)
         if variant is None:
             try:
-                variant = self._variants[tuple(key)] = self._made(given, tensors)
+                variant = self._variants[tuple(key)] = self.variant(given, tensors)
             except Asks as asks:
                 name = asks.node
                 self._stages = staged(self._graph, whole, lambda node: node.name == name)
@@ -210,7 +210,8 @@ class CompiledGraph:
         assert self._index is not None
         return self.executor.tensor(np.array(draw(self._index, count), np.uint64))
 
-    def _made(self, args: Sequence[Any], tensors: Sequence[Tensor]) -> Variant:
+    def variant(self, args: Sequence[Any], tensors: Sequence[Tensor]) -> Variant:
+        """Compiles the graph for a signature: that of the arguments, to which the tensors belong."""
         gives: list[Give] = []
         drawn = None
         complaints: list[Complaint] = []

@@ -143,9 +143,10 @@ class Devices:
             executor = self._executors[index]
             if executor is not None and executor.usable:
                 return executor
-        return self._opened(index)
+        return self.open(index)
 
-    def _opened(self, index: int) -> Executor:
+    def open(self, index: int) -> Executor:
+        """As `executor`, of one that was not found open; another thread may be first."""
         place = self.place(index)
         with self._lock:
             known = self._executors[index]

@@ -60,7 +60,7 @@ def queue(tensors: Sequence[torch.Tensor]) -> AbstractContextManager[Any]:
 NCCL = Engine(hand=lent, turn=queue, queued=True, means=True)
 
 
-def _card() -> tuple[str, str]:
+def card() -> tuple[str, str]:
     """Which card this process computes on, as no other is called; or nothing, and why NCCL cannot have it."""
     place = devices.place(devices.current)
     if place.backend != BACKEND:
@@ -84,10 +84,9 @@ def _obstacle(said: list[list[str]]) -> str:
     return ""
 
 
-def agree(group: Any, timeout: Any, add: Callable[..., None]) -> None:
-    """Adds NCCL to a group where all its processes can have it, each having told the others of its card."""
+def agree(group: Any, timeout: Any, own: tuple[str, str], add: Callable[..., None]) -> None:
+    """Adds NCCL to a group where all its processes can have it, each having told the others of its `own` card."""
     store, size = PrefixStore("hologram", group.get_group_store()), group.size()
-    own = _card()
     store.set(f"card {group.rank()}", "\n".join(own))
     said = store.multi_get([f"card {k}" for k in range(size)])
     obstacle = _obstacle([each.decode().split("\n") for each in said])

@@ -91,7 +91,7 @@ def _registered(group: Any, device: torch.device, kind: Any, backend: Any = None
         _register_backend(group, device, known, backend)
     _backend(group, HOST)  # which C++ asks for by itself
     gloo = getattr(backend, "wrapped_pg", backend)  # PyTorch wraps it where it is to tell more
-    cards.agree(group, gloo.options._timeout, _register_backend)
+    cards.agree(group, gloo.options._timeout, cards.card(), _register_backend)
 
 
 def _backend(group: Any, device: Any) -> Any:
@@ -183,7 +183,8 @@ def _engine(collective: Any, group: Any, tensors: Sequence[torch.Tensor]) -> Eng
     return GLOO
 
 
-def _kernel(collective: Any, writes: bool) -> Callable[..., Any]:
+def kernel_of(collective: Any, writes: bool) -> Callable[..., Any]:
+    """What runs a collective on tensors of the device; `writes`: it writes into those it is given."""
     operator = collective.default
     names = [argument.name for argument in operator._schema.arguments]
     group_at = names.index("process_group")
@@ -271,5 +272,5 @@ def settle() -> None:
         warnings.filterwarnings("ignore", "Warning only once for all operators", UserWarning)
         for collective, writes in COLLECTIVES.items():
             library.impl(
-                collective.default.name().partition("::")[2], _kernel(collective, writes), "PrivateUse1"
+                collective.default.name().partition("::")[2], kernel_of(collective, writes), "PrivateUse1"
             )

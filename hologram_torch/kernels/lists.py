@@ -41,7 +41,7 @@ def _guards() -> Callable[..., Same]:
     return lambda *x: TensorGuards(*x, dynamic_dims_sizes=None, dynamic_dims_strides=None).check
 
 
-def _compared(*tensors: torch.Tensor) -> Same:
+def compared(*tensors: torch.Tensor) -> Same:
     """The same as PyTorch's guards, in Python."""
 
     def signature(x: torch.Tensor) -> Any:
@@ -56,7 +56,7 @@ _likeness = reach(
     "torch._C._dynamo.guards.TensorGuards",
     "the tensors of an optimiser's step are compared in Python, slower",
     _guards,
-    _compared,
+    compared,
 )
 
 

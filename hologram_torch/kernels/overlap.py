@@ -40,12 +40,12 @@ def _overlap(packet: str, output: torch.Tensor, x: torch.Tensor) -> bool:
     first, last = _ends(output)
     low, high = _ends(x)
     # Gaps make it too hard to tell.
-    if last <= low or high <= first or not (_is_dense(output) and _is_dense(x)):
+    if last <= low or high <= first or not (is_dense(output) and is_dense(x)):
         return False
     return packet in APART or (first, last) != (low, high) or output.stride() != x.stride()
 
 
-def _is_dense(x: torch.Tensor) -> bool:
+def is_dense(x: torch.Tensor) -> bool:
     """Whether a tensor's elements lie without gaps, each at a place of its own, whatever the order of its axes."""
     step = 1
     for stride, n in sorted((s, n) for n, s in zip(x.shape, x.stride(), strict=True) if n != 1):

@@ -62,8 +62,14 @@ def test_steps_have_inputs_of_their_own_and_count_their_launches(executor: hg.Ex
     assert len(steps.take(10, seconds=0)) == 0
 
 
-def test_loops_compute_what_they_do_in_numpy(executor: hg.Executor, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jitted, "LETTERS", 9)
+@pytest.fixture
+def letters(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Says how many letters the words have that edits are counted between."""
+    return lambda count: monkeypatch.setattr(jitted, "LETTERS", count)
+
+
+def test_loops_compute_what_they_do_in_numpy(executor: hg.Executor, letters: Callable[[int], None]) -> None:
+    letters(9)
     for name in ("edit_distance", "edit_rows", "kalman", "lstm_scan", "kalman_scan", "newton_while"):
         one = PROGRAMS[name]
         ours, theirs = Steps(one, here(executor)), Steps(one, NumPy())
@@ -74,8 +80,8 @@ def test_loops_compute_what_they_do_in_numpy(executor: hg.Executor, monkeypatch:
 
 
 @pytest.mark.parametrize("name", ["edit_distance", "edit_rows"])
-def test_edits_are_counted(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jitted, "LETTERS", 6)
+def test_edits_are_counted(name: str, letters: Callable[[int], None]) -> None:
+    letters(6)
     step = PROGRAMS[name].build(NumPy())
     words = [np.frombuffer(word, np.uint8).astype(np.int32) for word in (b"kitten", b"sittin", b"ittens")]
     assert [int(step(words[0], other)) for other in words] == [0, 2, 2]
@@ -127,8 +133,8 @@ def test_steps_that_compile_do_not_count() -> None:
     assert a_run(1.0, 2e-3, Launches(10, 3e-3, 1e-3)).host_seconds == 1e-4  # beside the thread that works
 
 
-def test_the_host_is_timed_where_kernels_run_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jitted, "LETTERS", 9)
+def test_the_host_is_timed_where_kernels_run_beside_it(letters: Callable[[int], None]) -> None:
+    letters(9)
     for backend in ("cpu", "webgpu"):
         with hg.Executor(backend) as ex:
             steps = Steps(PROGRAMS["edit_distance"], here(ex))

@@ -23,6 +23,6 @@ def test_the_peak_kernel_ends_where_its_chains_meet(executor: hg.Executor) -> No
 
 
 def test_operations_beside_a_copy_are_right_and_timed(executor: hg.Executor) -> None:
-    found = list(roofline._bandwidth(executor, 1 << 17, Goal(), QUICK))
+    found = list(roofline.bandwidth(executor, 1 << 17, Goal(), QUICK))
     assert [r.row for r in found] == [f"{name} beside a copy" for name in roofline.BOUND]
     assert all(r.ours_us and r.peers_us["copy"] and not r.missing for r in found), found

@@ -111,7 +111,7 @@ def without_a_package(pipe: Connection, checkout: str) -> None:
     from hologram.benchmark.desk import Desk
 
     Desk.open = lambda self, who: __import__("no_such_package.inside")  # type: ignore[method-assign]
-    process._serve(pipe, checkout)
+    process.serve(pipe, checkout)
 
 
 def test_what_crashes_says_so() -> None:

@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
-from hologram.benchmark import machine, matrix, start
+from hologram.benchmark import machine, start
 from hologram.benchmark.matrix import Run, Settings
 from hologram.benchmark.piece import Piece
 from hologram.benchmark.report import compare, markdown
@@ -125,9 +125,8 @@ def test_who_interrupts_waits_for_no_plots(report: Report, tmp_path: Path) -> No
     assert (tmp_path / "report.html").exists()
 
 
-def test_time_that_is_over_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(matrix, "LATE_SECONDS", 0.0)
-    run = Run(machine.adapters("cpu"), Settings(1e-3, sizes=("1K",), rows=("exp",)))
+def test_time_that_is_over_is_told() -> None:
+    run = Run(machine.adapters("cpu"), Settings(1e-3, sizes=("1K",), rows=("exp",), late_seconds=0.0))
     found = run.run(
         [piece for piece in run.pieces() if "operations" in piece.title], lambda done, following: None
     )

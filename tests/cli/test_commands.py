@@ -13,7 +13,6 @@ from PIL import Image
 from typer.testing import CliRunner
 
 import hologram as hg
-from hologram.cli import display as cli_display
 from hologram.cli import doctor, tune
 from hologram.cli.commands import app
 from hologram.foundation import dtypes
@@ -78,7 +77,7 @@ def test_the_version_is_told() -> None:
 
 @pytest.mark.parametrize("command", ["info", "doctor"])
 def test_findings_are_told_once_and_in_lines_that_read(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cli_display.output, "width", 80)
+    monkeypatch.setenv("COLUMNS", "80")
     lines = invoke(command).splitlines()
     text = " ".join(" ".join(lines).split())
     for probe in hg.backends():
@@ -134,7 +133,7 @@ def test_doctor_says_what_a_drivers_shortfalls_mean(monkeypatch: pytest.MonkeyPa
         return doctor.Check(device.backend, device.name, shortfalls=tuple(CONDUCT))
 
     monkeypatch.setattr(doctor, "check", found)
-    monkeypatch.setattr(cli_display.output, "width", 500)
+    monkeypatch.setenv("COLUMNS", "500")
     text = invoke("doctor")
     for word, conduct in CONDUCT.items():
         assert f"{word}: {conduct.otherwise}" in text

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 from hologram.compiled.machine_code import objects
-from hologram.compiled.machine_code.engine import Code, Engine, _Making, shared_engine
+from hologram.compiled.machine_code.engine import Code, Engine, _Making, shared_engine  # private: see below
 from hologram.compiler.scheduling.interior import Interior
 from hologram.compiler.scheduling.loops import Variant
 from hologram.foundation import store
@@ -168,12 +168,12 @@ def test_who_waited_for_code_ends_nobody_elses_making() -> None:
     engine, code = shared_engine(), Code((1,), None)
 
     def make() -> Code:
-        engine._making["roots"] = another
+        engine._making["roots"] = another  # noqa: SLF001  three threads' moment, which no call reaches
         return code
 
     another = _Making()
     assert engine.once("roots", make) is code
-    assert engine._making.pop("roots") is another
+    assert engine._making.pop("roots") is another  # noqa: SLF001  three threads' moment, which no call reaches
 
 
 def test_a_function_that_is_not_there_is_no_address() -> None:

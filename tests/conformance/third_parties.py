@@ -39,7 +39,8 @@ def pytest_configure(config: pytest.Config) -> None:
     hg.set_default_executor(hg.Executor(BACKEND))
     doubles = hg.f64 in hg.default_executor().limits.dtypes
     if doubles:
-        values._doubles = lambda listed: True  # Python's floats are f64 in lists, and alone
+        # Python's floats are f64 in lists, and alone.
+        values._doubles = lambda listed: True  # noqa: SLF001  no setting makes them so
         for name in MAKING:
             setattr(hg, name, _doubled(getattr(hg, name)))
     if os.environ.get("SCIPY_ARRAY_API") == "1":  # scikit-learn's wish
@@ -61,7 +62,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     conftest.xp_known_backends.add("hologram")
     if BACKEND != "cpu":
         conftest.xp_skip_cpu_only_backends.add("hologram")
-    for fixture in metafunc._arg2fixturedefs.get("xp", ())[-1:]:
+    for fixture in metafunc._arg2fixturedefs.get("xp", ())[-1:]:  # noqa: SLF001  pytest lets no plugin narrow another's fixture
         object.__setattr__(fixture, "params", (pytest.param(hg, id="hologram"),))
 
 

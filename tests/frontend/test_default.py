@@ -14,7 +14,7 @@ import pytest
 
 import hologram as hg
 from hologram.foundation import dtypes
-from hologram.frontend.default import _Process
+from hologram.frontend.default import Process
 from tests.needs import needs
 
 
@@ -182,7 +182,7 @@ def test_the_default_is_the_executor_that_a_name_opened(backend: str) -> None:
     name = f"{chosen.backend}:{chosen.device.info.index}"
     chosen.close()
     for first, second in (("named", "default"), ("default", "named")):
-        process = _Process()
+        process = Process()
         ways = {"named": lambda p=process: p.on(name), "default": process.current}
         opened = ways[first]()
         assert opened is ways[second]()
@@ -196,7 +196,7 @@ def test_the_default_is_the_executor_that_a_name_opened(backend: str) -> None:
 
 
 def test_a_closed_default_is_opened_again_with_its_settings(executor: hg.Executor) -> None:
-    process, index = _Process(), executor.device.info.index
+    process, index = Process(), executor.device.info.index
     try:
         mine = hg.Executor(executor.backend, index, matmul_precision="high", reproducible=True)
     except hg.BackendUnavailable as error:

@@ -74,7 +74,7 @@ BUFFER: dict[str, Act] = {
 }
 BUFFER_APART = {
     "block", "dtype", "executor", "freed", "kind", "nbytes", "shape", "size", "shared",  # facts
-    "shared_block", "live_block",  # the runtime's own
+    "shared_block", "live_block", "lease",  # the runtime's own
     "__dlpack_device__", "__len__", "__reduce_ex__",
 }  # fmt: skip
 TENSOR: dict[str, Act] = {
@@ -128,7 +128,8 @@ EXECUTOR_RECORDED: dict[str, Act] = {
 }
 EXECUTOR_APART = {
     "as_tensor", "backend", "block", "bound", "boundary", "cache_stats", "check_open", "closed", "controls", "device",
-    "described", "dispatch", "kind", "limits", "memory_stats", "pool", "reset_peak", "structure", "structures",
+    "described", "dispatch", "kind", "kinds", "limits", "memory_stats", "planned", "pool",
+    "preparation_stats", "reset_peak", "structure", "structures",
     "stream", "supported", "target", "timeline", "tracer", "tracers", "differentiated", "matmul_precision", "usable",
     "of_numbers", "reproducible", "__copy__", "__deepcopy__", "__reduce_ex__",
     "new_buffer",  # the runtime's own

@@ -167,6 +167,38 @@ def test_memory_statistics_follow_buffers(executor: Any) -> None:
     assert hg.sum(executor.ones((10,))).item() == 10
 
 
+def test_what_is_prepared_is_counted(executor: Any) -> None:
+    with hg.Executor(executor.backend, executor.device.info.index) as own:
+        assert set(own.preparation_stats().values()) == {0}
+        double = hg.jit(lambda x: hg.exp(x) * 2.0 + 1.0)
+        counts = []
+        for n in (5, 5, 7):
+            x = own.tensor(np.zeros(n, np.float32))
+            assert (x + x).to_numpy().tolist() == [0.0] * n
+            assert double(x).to_numpy().tolist() == [3.0] * n
+            counts.append(own.preparation_stats())
+    first, again, other = counts
+    assert first == again
+    assert (first["traced"], other["traced"]) == (1, 2)
+    assert first["planned"] >= 1
+    assert first["prepared"] >= 2
+    assert first["compiled"] >= 2
+    assert other["planned"] > first["planned"]
+
+
+def test_kernels_that_are_forgotten_are_compiled_again(executor: Any) -> None:
+    with hg.Executor(executor.backend, executor.device.info.index) as own:
+        x = own.tensor(np.ones(5, np.float32))
+        assert (x + x).tolist() == [2.0] * 5
+        before = own.preparation_stats()["compiled"]
+        own.device.forget_kernels()
+        assert (x + x).tolist() == [2.0] * 5  # its launch has what it runs
+        assert own.preparation_stats()["compiled"] == before
+        y = own.tensor(np.ones((5, 2), np.float32))[:, 1]
+        assert (y + y).tolist() == [2.0] * 5
+        assert own.preparation_stats()["compiled"] > before
+
+
 def test_launches_are_known_by_structure_and_not_by_memory(executor: Any) -> None:
     out = executor.allocate(1 << 18)
     x = executor.allocate(1 << 18).fill(2)

@@ -23,7 +23,8 @@ OFFSET, *OTHERS = views.KINDS
 # Functions that see no array, and modules of such.
 NUMBERS = """
 backend backends bartlett blackman broadcast_shapes can_cast config default_executor diag_indices distributed.barrier
-distributed.init distributed.rank distributed.size empty explain_selection fft.fftfreq fft.rfftfreq finfo fromfunction
+distributed.init distributed.rank distributed.shutdown distributed.size empty explain_selection fft.fftfreq fft.rfftfreq
+finfo fromfunction
 get_default_backend hamming hanning identity iinfo indices is_cuda_available is_metal_available is_webgpu_available
 isdtype kaiser ones register_pytree_node set_default_executor tri tril_indices triu_indices use_executor
 validate_backend zeros

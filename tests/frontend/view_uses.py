@@ -13,7 +13,6 @@ from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-from unittest import mock
 
 import numpy as np
 
@@ -21,7 +20,6 @@ import hologram as hg
 from hologram.atlas.builder import Builder
 from hologram.atlas.program import Access, Program
 from hologram.foundation import dtypes
-from hologram.frontend import distributed
 from tests.frontend import view_cases as cases
 from tests.frontend.view_cases import (
     FLAT,
@@ -280,9 +278,11 @@ class Alone:
 
 
 def alone(collective: Callable[[Any], Any], x: Any) -> Any:
-    with mock.patch.object(distributed, "_world", type(distributed._world)()):
-        hg.distributed.init(Alone())
+    hg.distributed.init(Alone())
+    try:
         return collective(x)
+    finally:
+        hg.distributed.shutdown()
 
 
 def packed(x: Any, codes: Any, scales: Any, rows: Any) -> Any:

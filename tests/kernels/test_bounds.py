@@ -15,8 +15,6 @@ import hologram as hg
 @pytest.fixture(autouse=True)
 def checked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOLOGRAM_BOUNDS", "1")
-    for kernel in (blurred, scattered, tiles, parts, talking, blocks, endless, rooted, grouped, shared_out):
-        kernel._launchers.clear()
 
 
 @hg.kernel

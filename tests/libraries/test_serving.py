@@ -96,7 +96,7 @@ def test_chats(served: tuple[Any, str], folder: str) -> None:
     parts = [json.loads(line[6:]) for line in streamed.splitlines() if line.startswith("data: {")]
     text = "".join(part["choices"][0]["delta"].get("content") or "" for part in parts if part["choices"])
     assert text.split() == wanted.split()
-    models = [loaded.model for loaded in server._model_manager.loaded_models.values()]
+    models = [loaded.model for loaded in server._model_manager.loaded_models.values()]  # noqa: SLF001  which models the server has loaded, it does not tell
     assert {model.device.type for model in models} == {"hologram"}
 
 
@@ -116,7 +116,7 @@ def test_a_gguf_file_is_served_packed() -> None:
     chat = {"model": name, "messages": [{"role": "user", "content": "What is the capital of France?"}]}
     with serving(name) as (server, address):
         answer = json.loads(asked(address, "/v1/chat/completions", temperature=0, max_tokens=12, **chat))
-        (loaded,) = server._model_manager.loaded_models.values()
+        (loaded,) = server._model_manager.loaded_models.values()  # noqa: SLF001  which models the server has loaded, it does not tell
         assert loaded.model.device.type == "hologram"
         assert isinstance(loaded.model.model.layers[0].mlp.up_proj, PackedLinear)
     assert answer["choices"][0]["message"]["content"] == "The capital of France is Paris."

@@ -121,7 +121,7 @@ def test_ways_of_attention(family: str, attention: str) -> None:
     ],
 )
 def test_compiled_models_give_the_same(kind: str, family: str) -> None:
-    torch._dynamo.reset()
+    torch.compiler.reset()
     pair = Pair(kind, family)
     pair.found = torch.compile(pair.device)(**pair.moved)
     pair.forward()

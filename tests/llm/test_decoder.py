@@ -148,11 +148,11 @@ def test_a_token_takes_few_launches(rows: int, tmp_path: Path, executor: hg.Exec
     family = replace(models.FAMILIES["packed"], heads=3, key_heads=1, size=32, rotated=32)
     models.write(tmp_path / "model.gguf", family)
     runner = Runner(tmp_path / "model.gguf", executor)
-    runner.decoder.next([Text(TEXT[:1]) for _ in range(rows)])
-    (step,) = runner.decoder._steps.values()
+    flight = runner.decoder.launched([Text(TEXT[:1]) for _ in range(rows)])
+    assert flight is not None
     tiled = 6 if rows > 1 else 0  # products of more rows are tiles with an epilogue of their own
     layer, beside = (10, 8) if executor.backend == "cpu" else (8 + tiled, 6)
-    assert step.captured.launches <= models.LAYERS * layer + beside
+    assert flight.step.captured.launches <= models.LAYERS * layer + beside
 
 
 def test_a_token_of_experts_takes_few_launches(tmp_path: Path, executor: hg.Executor) -> None:
@@ -160,10 +160,10 @@ def test_a_token_of_experts_takes_few_launches(tmp_path: Path, executor: hg.Exec
     family = replace(models.FAMILIES["packed_experts"], heads=3, key_heads=1, size=32, rotated=32)
     models.write(tmp_path / "model.gguf", family)
     runner = Runner(tmp_path / "model.gguf", executor)
-    runner.decoder.next([Text(TEXT[:1])])
-    (step,) = runner.decoder._steps.values()
+    flight = runner.decoder.launched([Text(TEXT[:1])])
+    assert flight is not None
     layer, beside = (15, 7) if executor.backend == "cpu" else (14, 6)
-    assert step.captured.launches <= models.LAYERS * layer + beside
+    assert flight.step.captured.launches <= models.LAYERS * layer + beside
 
 
 @pytest.mark.parametrize("n", [1, 9])
@@ -206,8 +206,7 @@ def test_nothing_is_traced_again_from_token_to_token(tmp_path: Path, executor: h
     written = runner.tokens(TEXT, limit=9)
     next(written)
     next(written)
-    (block,) = runner.decoder._block
-    assert len(block._compiled) == 2  # the prompt's and a token's
+    before, logits = executor.preparation_stats(), runner.decoder.logits
     assert len(list(written)) == 7
-    assert len(block._compiled) == 2
-    assert len(runner.decoder._steps) == 1
+    assert executor.preparation_stats() == before
+    assert runner.decoder.logits is logits  # of the step that was captured

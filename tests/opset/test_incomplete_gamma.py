@@ -65,7 +65,7 @@ def test_coefficients_of_the_expansion() -> None:
     for n in range(1, count):
         inverse.append(-sum((mu[k + 1] * inverse[n - k] for k in range(1, n + 1)), Fraction(0)))
     row = inverse[1:]
-    for stirling, wanted in zip((Fraction(-1, 12), Fraction(1, 288), None), gamma._UNIFORM, strict=True):
+    for stirling, wanted in zip((Fraction(-1, 12), Fraction(1, 288), None), gamma.UNIFORM, strict=True):
         assert [float(c) for c in row[: len(wanted)]][::-1] == list(wanted)
         if stirling is not None:
             row = [(n + 2) * row[n + 2] + stirling * inverse[n + 1] for n in range(len(row) - 2)]

@@ -149,7 +149,7 @@ def test_rounds(n, places):
 
 def test_a_lane_takes_its_updates_in_turn_where_that_is_less_work():
     def in_turn(shape: tuple[int, ...], **changes) -> bool:
-        return updates._in_turn(Layout.contiguous(dtypes.i32, shape), 0, limits(**changes))
+        return updates.takes_turns(Layout.contiguous(dtypes.i32, shape), 0, limits(**changes))
 
     assert in_turn((64,), software=False)
     assert not in_turn((65,), software=False)

@@ -40,11 +40,10 @@ def test_special_scales_on_devices(kind, executor):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_repacking_in_slabs_is_repacking_at_once(kind, monkeypatch):
+def test_repacking_in_slabs_is_repacking_at_once(kind):
     data = blocks(np.random.default_rng(4), kind, *SHAPE)
     whole = planes_of_gguf(data, kind, SHAPE)
-    monkeypatch.setattr("hologram.opset.packed.gguf._AT_ONCE", 2 * SHAPE[1])
-    for name, plane in planes_of_gguf(data, kind, SHAPE).items():
+    for name, plane in planes_of_gguf(data, kind, SHAPE, at_once=2 * SHAPE[1]).items():
         assert np.array_equal(plane.view(np.uint8), whole[name].view(np.uint8)), name
 
 

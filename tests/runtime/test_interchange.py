@@ -95,7 +95,7 @@ def test_ten_thousand_exports_leave_nothing_behind(executor):
             buffer.__dlpack__()
             buffer.to_numpy(copy=False)
         gc.collect()
-        return len(gc.get_objects()) + sys.getrefcount(buffer._shared_block)
+        return len(gc.get_objects()) + sys.getrefcount(buffer.lease)
 
     before = export(100)
     assert export(10_000) <= before + 50

@@ -6,6 +6,7 @@ import cProfile
 import gc
 import pstats
 import threading
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -19,13 +20,18 @@ RNG = np.random.default_rng(0)
 
 
 @pytest.fixture
-def prepared(executor: Any, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The launches that are prepared from now on, when nothing is known."""
+def prepared(executor: Any) -> Callable[[], int]:
+    """How many launches were prepared from here on, when nothing is known."""
     executor.structures.clear()
-    found: list[Any] = []
-    prepare = executor.device.prepare
-    monkeypatch.setattr(executor.device, "prepare", lambda *given: found.append(given) or prepare(*given))
-    return found
+    before = executor.preparation_stats()["prepared"]
+    return lambda: executor.preparation_stats()["prepared"] - before
+
+
+@pytest.fixture
+def own(executor: Any) -> Iterator[Any]:
+    """An executor of the test's alone."""
+    with hg.Executor(executor.backend, executor.device.info.index) as opened:
+        yield opened
 
 
 def vector(executor: Any, n: int = 100) -> tuple[hg.Tensor, np.ndarray]:
@@ -33,7 +39,7 @@ def vector(executor: Any, n: int = 100) -> tuple[hg.Tensor, np.ndarray]:
     return executor.tensor(array), array
 
 
-def test_other_memory_prepares_nothing(executor: Any, prepared: list[Any]) -> None:
+def test_other_memory_prepares_nothing(executor: Any, prepared: Callable[[], int]) -> None:
     kept, first = [], 0
     for k in range(100):
         (x, a), (y, b) = vector(executor), vector(executor)
@@ -41,36 +47,36 @@ def test_other_memory_prepares_nothing(executor: Any, prepared: list[Any]) -> No
         np.testing.assert_array_equal(kept[-2].to_numpy(), a + b)
         np.testing.assert_array_equal(kept[-1].to_numpy(), a * np.float32(1.5))
         if k == 0:
-            first = len(prepared)
-    assert len(prepared) == first
+            first = prepared()
+    assert prepared() == first
 
 
-def test_other_offsets_prepare_nothing(executor: Any, prepared: list[Any]) -> None:
+def test_other_offsets_prepare_nothing(executor: Any, prepared: Callable[[], int]) -> None:
     """But where a device binds at multiples of some bytes, once for each place between two of them."""
     x, a = vector(executor, 4000)
     places = executor.limits.binding_alignment // 4 or 1
     for k in range(3 * places):
         np.testing.assert_array_equal((x[k : k + 50] + 1.0).to_numpy(), a[k : k + 50] + 1)
-    assert len(prepared) <= places
+    assert prepared() <= places
 
 
 def test_other_floats_prepare_nothing_where_launches_are_told_them(
-    executor: Any, prepared: list[Any]
+    executor: Any, prepared: Callable[[], int]
 ) -> None:
     x, a = vector(executor)
     for _ in range(50):
         number = float(RNG.standard_normal())
         np.testing.assert_allclose((x * number).to_numpy(), a * np.float32(number), rtol=1e-6)
     # None where a test before this one had prepared the product.
-    assert len(prepared) <= 1 if executor.device.told else len(prepared) == 50
+    assert prepared() <= 1 if executor.device.told else prepared() == 50
 
 
-def test_other_floats_that_are_written_prepare_nothing(executor: Any, prepared: list[Any]) -> None:
+def test_other_floats_that_are_written_prepare_nothing(executor: Any, prepared: Callable[[], int]) -> None:
     x, a = vector(executor)
     for _ in range(20):
         a[5:50] = x[5:50] = float(RNG.standard_normal())
         np.testing.assert_array_equal(x.to_numpy(), a)
-    assert len(prepared) <= 1  # none where they are copied
+    assert prepared() <= 1  # none where they are copied
 
 
 def test_other_shapes_of_what_has_an_integer_beside_it(executor: Any) -> None:
@@ -183,30 +189,26 @@ def test_what_is_wrong_is_said_at_each_call(executor: Any) -> None:
     other.close()
 
 
-def test_what_is_known_is_bounded_and_loses_its_oldest(
-    executor: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    executor.structures.clear()
-    monkeypatch.setattr(executor.structures, "most", 20)
+def test_what_is_known_is_bounded_and_loses_its_oldest(own: Any) -> None:
+    own.structures.most = 20
     for n in range(1, 60):
-        x, a = vector(executor, n)
+        x, a = vector(own, n)
         np.testing.assert_array_equal((x + x).to_numpy(), a + a)
-        assert len(executor.structures) <= 20
-    x, _ = vector(executor, 59)
-    known = dict(executor.structures)
+        assert len(own.structures) <= 20
+    x, _ = vector(own, 59)
+    known = dict(own.structures)
     _ = x + x
-    assert dict(executor.structures) == known  # the last is still there
+    assert dict(own.structures) == known  # the last is still there
 
 
-def test_nothing_grows_with_the_shapes_that_were_met(executor: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(executor.structures, "most", 50)
-    monkeypatch.setattr(executor._kinds, "most", 50)
+def test_nothing_grows_with_the_shapes_that_were_met(own: Any) -> None:
+    own.structures.most = own.kinds.most = 50
 
     def meet(shapes: range) -> int:
         for n in shapes:
-            hg.softmax(executor.zeros((2, n)) + 1.0, dim=1)
+            hg.softmax(own.zeros((2, n)) + 1.0, dim=1)
         gc.collect()
-        return len(executor.bound.structures)
+        return len(own.bound.structures)
 
     first = meet(range(1, 150))
     assert meet(range(150, 500)) <= first + 5

@@ -17,7 +17,7 @@ from torch.nn import functional  # noqa: E402
 
 import hologram as hg  # noqa: E402
 import hologram_torch  # noqa: E402
-from hologram_torch.compile.compiled import CompiledGraph  # noqa: E402
+from hologram_torch.compile.compiled import MAX_SIGNATURES, CompiledGraph  # noqa: E402
 from hologram_torch.compile.host import on_executor  # noqa: E402
 from hologram_torch.libraries.with_dynamo import PROGRAMS  # noqa: E402
 
@@ -26,9 +26,9 @@ BACKEND = "hologram"
 
 @pytest.fixture(autouse=True)
 def _fresh() -> Iterator[None]:
-    torch._dynamo.reset()
+    torch.compiler.reset()
     yield
-    torch._dynamo.reset()
+    torch.compiler.reset()
 
 
 def convolutional() -> tuple[nn.Module, Any]:
@@ -176,9 +176,16 @@ def test_tensors_of_the_host_share_their_memory() -> None:
 def test_what_was_compiled_is_bounded() -> None:
     graph = torch.fx.symbolic_trace(lambda x: (x + 1,))
     compiled = CompiledGraph(graph)
-    for n in range(1, 100):
-        compiled([torch.ones(n, device="hologram")])
-    assert len(compiled._variants) < 70
+
+    def traced(n: int) -> int:
+        before = torch.hologram.executor().preparation_stats()["traced"]
+        assert compiled([torch.ones(n, device="hologram")])[0].tolist() == [2.0] * n
+        return torch.hologram.executor().preparation_stats()["traced"] - before
+
+    assert sum(map(traced, range(1, MAX_SIGNATURES + 1))) == MAX_SIGNATURES
+    assert traced(MAX_SIGNATURES) == traced(1) == 0
+    assert traced(MAX_SIGNATURES + 1) == 1
+    assert [traced(1), traced(MAX_SIGNATURES)] == [1, 0]  # the oldest went
 
 
 @pytest.mark.parametrize("written", ["column", "number"])

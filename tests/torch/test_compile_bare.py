@@ -30,10 +30,10 @@ def graphs(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
         made.append(graph)
         return own(graph)
 
-    torch._dynamo.reset()
+    torch.compiler.reset()
     monkeypatch.setattr(compiled, "CompiledGraph", noted)
     yield made
-    torch._dynamo.reset()
+    torch.compiler.reset()
 
 
 def network(drop: float = 0.0) -> Any:
@@ -89,7 +89,7 @@ def test_options_of_inductor_s_are_said_to_mean_nothing(graphs: list[Any]) -> No
     model = network()
     with pytest.warns(UserWarning, match=r"options are Inductor's and mean nothing .* \['max_autotune'\]"):
         torch.compile(model, options={"max_autotune": True})(data())
-    torch._dynamo.reset()
+    torch.compiler.reset()
     with warnings.catch_warnings():
         warnings.filterwarnings("error", "hologram", UserWarning)
         torch.compile(model)(data())

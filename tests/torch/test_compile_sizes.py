@@ -18,17 +18,17 @@ from hologram_torch.compile.compiled import RARE, CompiledGraph  # noqa: E402
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[CompiledGraph]]:
     """The graph of each signature that was compiled."""
-    torch._dynamo.reset()
+    torch.compiler.reset()
     graphs: list[CompiledGraph] = []
-    own = CompiledGraph._made
+    own = CompiledGraph.variant
 
     def noted(graph: Any, *args: Any) -> Any:
         graphs.append(graph)
         return own(graph, *args)
 
-    monkeypatch.setattr(CompiledGraph, "_made", noted)
+    monkeypatch.setattr(CompiledGraph, "variant", noted)
     yield graphs
-    torch._dynamo.reset()
+    torch.compiler.reset()
 
 
 def _step(model: Any, x: Any) -> list[Any]:

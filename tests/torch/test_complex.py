@@ -226,7 +226,7 @@ def test_graphs_of_the_cpus_conjugates_are_left_to_it(bits: str) -> None:
 
     (A.to("hologram") + 1).cpu()  # all is loaded
     x = BITS[bits](A)
-    torch._dynamo.reset()
+    torch.compiler.reset()
     for found, want in zip(torch.compile(function, backend="aot_eager")(x), function(x), strict=True):
         torch.testing.assert_close(_plain(found), _plain(want))
 

@@ -61,7 +61,7 @@ def test_histograms_that_are_refused() -> None:
 
 
 def test_histograms_in_compiled_functions() -> None:
-    torch._dynamo.reset()
+    torch.compiler.reset()
     x = torch.randint(0, 6, (50,), dtype=torch.int32)
     found = torch.compile(lambda x: torch.histc(x, 6, 0, 5) + 1, backend="hologram")(x.to("hologram"))
     assert found.tolist() == [n + 1 for n in parts(x.numpy(), 6, 0, 5)]

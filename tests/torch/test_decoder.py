@@ -19,9 +19,9 @@ LAYER = 8  # launches: q, k, v with the norm before; rotary embedding and cache;
 
 @pytest.fixture(autouse=True)
 def _fresh() -> Iterator[None]:
-    torch._dynamo.reset()
+    torch.compiler.reset()
     yield
-    torch._dynamo.reset()
+    torch.compiler.reset()
 
 
 @pytest.fixture
@@ -185,8 +185,10 @@ def test_tensors_that_change_places(device: str) -> None:
 
 
 @torch.no_grad()
-def test_tensors_of_the_host_are_written_to(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(devices, "current", torch.device(device).index)  # which computes on them
+def test_tensors_of_the_host_are_written_to(device: str, request: pytest.FixtureRequest) -> None:
+    own = torch.hologram.device(device)  # which computes on them
+    own.__enter__()
+    request.addfinalizer(lambda: own.__exit__(None, None, None))
     torch.compiler.reset()
 
     def halved(x: Any) -> Any:

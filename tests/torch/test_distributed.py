@@ -70,13 +70,12 @@ def test_processes_agree_on_nccl(
     store.set_timeout(timedelta(seconds=2))
     for rank, other in enumerate(others, 1):
         store.set(f"hologram/card {rank}", "\n".join(other))
-    engine: Any = lambda store, rank, size, options: (rank, size, options._timeout)  # noqa: E731
+    engine: Any = lambda store, rank, size, options: (rank, size, options._timeout)  # noqa: E731, SLF001  NCCL's options have it by this name
     engine.Options = SimpleNamespace
     monkeypatch.setattr(torch.distributed, "ProcessGroupNCCL", engine, raising=False)
-    monkeypatch.setattr(cards, "_card", lambda: own)
     group = SimpleNamespace(rank=lambda: 0, size=lambda: 3, get_group_store=lambda: store)
     made: list[Any] = []
-    cards.agree(group, 5, lambda *given: made.append(given))
+    cards.agree(group, 5, own, lambda *given: made.append(given))
     kind = torch.distributed.ProcessGroup.BackendType.NCCL
     assert made == ([(group, torch.device("cuda"), kind, (0, 3, 5))] if added else [])
     assert said in " ".join(str(w.message) for w in recwarn)

@@ -208,7 +208,7 @@ def test_attention_of_any_number_of_axes(name: str, compiled: bool) -> None:
         masking = None if mask is None else mask.to(operands[0].device)
         return nn.functional.scaled_dot_product_attention(*operands, attn_mask=masking)
 
-    torch._dynamo.reset()
+    torch.compiler.reset()
     chosen = torch.compile(attended, backend="hologram") if compiled else attended
     found = {}
     for device, function in (("cpu", attended), ("hologram", chosen)):

@@ -129,7 +129,7 @@ def test_texts_are_those_of_the_cpu(make: Callable[[], Made]) -> None:
 
 @pytest.mark.parametrize("make", [bert, resnet])
 def test_compiled_results_are_those_of_the_cpu(make: Callable[[], Made]) -> None:
-    torch._dynamo.reset()
+    torch.compiler.reset()
     (host, data), (model, there) = both(make)
     with torch.no_grad():
         found = first(torch.compile(model, backend="hologram")(**there)).cpu()

@@ -14,9 +14,9 @@ import pytest
 torch = pytest.importorskip("torch")
 from hologram.foundation.config import Config  # noqa: E402
 from hologram_torch import reach, requirement  # noqa: E402
-from hologram_torch.kernels.lists import _compared  # noqa: E402
-from hologram_torch.kernels.overlap import _is_dense  # noqa: E402
-from hologram_torch.wrapped import _has_no_storage, is_wrapped  # noqa: E402
+from hologram_torch.kernels.lists import compared  # noqa: E402
+from hologram_torch.kernels.overlap import is_dense  # noqa: E402
+from hologram_torch.wrapped import has_no_storage, is_wrapped  # noqa: E402
 
 HERE = Path(__file__).parent
 # Without these two, operators are refused by name; all other plain ways give the same results.
@@ -37,18 +37,23 @@ def examined(**variables: str) -> dict[str, Any]:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def test_what_does_not_fit_gives_the_plain_way(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def none_made(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reach, "REACHES", {})
+
+
+@pytest.mark.usefixtures("none_made")
+def test_what_does_not_fit_gives_the_plain_way() -> None:
     assert reach.reach("there", "a part", "slower", lambda: 1, 2) == 1
-    assert reach.reach("moved", "a part", "slower", lambda: torch._C._no_such_function, 2) == 2
+    assert reach.reach("moved", "a part", "slower", lambda: torch._C._no_such_function, 2) == 2  # noqa: SLF001  a part that is not there
     assert reach.reach("other", "a part", "slower", lambda: reach.expect(False, "one more argument"), 2) == 2
     assert not reach.REACHES["there"].problem
     assert "_no_such_function" in reach.REACHES["moved"].problem
     assert reach.REACHES["other"].problem == "one more argument"
 
 
-def test_other_errors_are_not_taken_for_another_version(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reach, "REACHES", {})
+@pytest.mark.usefixtures("none_made")
+def test_other_errors_are_not_taken_for_another_version() -> None:
     with pytest.raises(ZeroDivisionError):
         reach.reach("wrong", "a part", "slower", lambda: 1 // 0, 2)
 
@@ -98,13 +103,13 @@ def test_a_newer_pytorch_is_warned_of_once(
 
 def test_plain_ways_decide_alike() -> None:
     x, y = torch.ones(2, 3), torch.ones(3, 2)
-    same = _compared(x, y)
+    same = compared(x, y)
     assert same(torch.zeros(2, 3), torch.zeros(3, 2))
     assert not same(torch.zeros(2, 3), torch.zeros(2, 3).T)
     assert not same(torch.zeros(2, 3, dtype=torch.float64), y)
     seen: list[tuple[bool, bool]] = []
-    torch.vmap(lambda row: seen.append((is_wrapped(row), _has_no_storage(row))) or row)(x)
-    seen.append((is_wrapped(x), _has_no_storage(x)))
+    torch.vmap(lambda row: seen.append((is_wrapped(row), has_no_storage(row))) or row)(x)
+    seen.append((is_wrapped(x), has_no_storage(x)))
     assert seen == [(True, True), (False, False)]
 
 
@@ -121,4 +126,4 @@ def test_plain_ways_decide_alike() -> None:
     ],
 )
 def test_gaps_are_seen(view: Any, dense: bool) -> None:
-    assert _is_dense(view(torch.ones(2, 3, 4))) is dense
+    assert is_dense(view(torch.ones(2, 3, 4))) is dense

@@ -296,7 +296,7 @@ def test_compiled(name: str) -> None:
     host, ours = _pair(name, num_layers=2, bidirectional=True)
     x, states = torch.randn(6, 3, 5), _states(host, 3)
     wanted = _everything(host, x, states, "cpu")
-    torch._dynamo.reset()
+    torch.compiler.reset()
     with torch._dynamo.config.patch(allow_rnn=True):
         compiled = torch.compile(ours, backend="hologram", fullgraph=True)
         _same(_everything(compiled, x, states, "hologram"), wanted)

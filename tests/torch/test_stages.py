@@ -17,9 +17,9 @@ LISTED = [True, False, True, True]
 
 @pytest.fixture(autouse=True)
 def _fresh() -> Iterator[None]:
-    torch._dynamo.reset()
+    torch.compiler.reset()
     yield
-    torch._dynamo.reset()
+    torch.compiler.reset()
 
 
 def doubled_where_large(x: Any) -> Any:

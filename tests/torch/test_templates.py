@@ -106,20 +106,6 @@ def test_recipes_are_what_the_long_way_gives(name: str, disagreeing: list[Any], 
     assert disagreeing == []
 
 
-@pytest.fixture
-def long_ways(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The operators of calls that go the long way."""
-    met: list[str] = []
-    recorded = quick._recorded
-
-    def counted(kernel: Any, *rest: Any) -> Any:
-        met.append(kernel.name)
-        return recorded(kernel, *rest)
-
-    monkeypatch.setattr(quick, "_recorded", counted)
-    return met
-
-
 DIRECT = ("add", "broadcast", "number", "softmax", "mean", "variance", "gelu", "joined", "product", "copied")
 
 

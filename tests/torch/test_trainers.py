@@ -26,11 +26,11 @@ def chosen(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
             monkeypatch.delenv("ACCELERATE_TORCH_DEVICE", raising=False)
         else:
             monkeypatch.setenv("ACCELERATE_TORCH_DEVICE", device)
-        accelerate.state.AcceleratorState._reset_state(True)
+        accelerate.state.AcceleratorState._reset_state(True)  # noqa: SLF001  accelerate forgets its state in no other way
         torch.manual_seed(0)
 
     yield choose
-    accelerate.state.AcceleratorState._reset_state(True)
+    accelerate.state.AcceleratorState._reset_state(True)  # noqa: SLF001  accelerate forgets its state in no other way
 
 
 def test_accelerate_trains(chosen: Any, tmp_path: Path) -> None:
@@ -167,8 +167,8 @@ def test_generate_compiles_where_it_is_asked_to() -> None:
     wanted = host.generate(tokens, **how)
     model = host.to("hologram")
     assert torch.equal(model.generate(tokens.to("hologram"), **how).cpu(), wanted)
-    assert not hasattr(model, "_compiled_call")
-    torch._dynamo.reset()
+    assert not hasattr(model, "_compiled_call")  # private: PyTorch tells in no other way
+    torch.compiler.reset()
     torch._dynamo.utils.counters.clear()
     found = model.generate(tokens.to("hologram"), **how, compile_config=tf.CompileConfig())
     assert torch.equal(found.cpu(), wanted)

@@ -39,7 +39,7 @@ def test_a_graph_names_the_operator_whose_positions_are_out_of_range(backend: st
     if index is None:
         pytest.skip(f"no device of {backend} here")
     device = torch.device("hologram", index)
-    torch._dynamo.reset()
+    torch.compiler.reset()
     run = torch.compile(everything, backend="hologram", fullgraph=True)
     x = torch.arange(12.0, device=device).reshape(4, 3).contiguous()
     inside = [torch.tensor([0, 2], device=device) for _ in KINDS]

@@ -145,7 +145,7 @@ def test_records_that_are_none_are_passed_over(folder: Path) -> None:
     Winners(info).put(PROBLEM, whole)
     assert Winners(info)(PROBLEM) == whole
     for content in (b"[1, 2]", b"{", b"\xff", b"{}"):
-        store.shared().put(KIND, Winners(info)._key(PROBLEM), content)
+        store.shared().put(KIND, Winners(info).key(PROBLEM), content)
         assert Winners(info)(PROBLEM) is None
     assert store.shared().stats(KIND).corrupt == 4
 

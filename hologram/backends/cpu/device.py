@@ -125,7 +125,7 @@ def _model() -> str:
 
 
 @functools.lru_cache(maxsize=1)
-def _compiles() -> bool:
+def has_compiler() -> bool:
     """Whether there is a compiler for this CPU; says so once if not."""
     try:
         problem = engine.shared_engine().problem
@@ -158,6 +158,8 @@ class CpuDevice(CompilingDevice[Kernel]):
 
     def __init__(self) -> None:
         super().__init__(describe())
+        self.streamed_bytes = STREAMED_BYTES  # from so many on, all threads copy, past the caches
+        self._interprets = "llvm" in config.cpu_without
 
     def allocate(self, nbytes: int) -> Memory:
         return allocate(nbytes)
@@ -186,7 +188,7 @@ class CpuDevice(CompilingDevice[Kernel]):
     def _move(self, source: np.ndarray, target: np.ndarray) -> None:
         """Copies bytes; large ranges that lie apart by all threads, past the caches."""
         whole = target.size // max(byte_programs.WORDS) * max(byte_programs.WORDS)
-        if whole < STREAMED_BYTES or np.may_share_memory(source, target) or not _compiles():
+        if whole < self.streamed_bytes or np.may_share_memory(source, target) or self.compiler is None:
             target[:] = source
             return
         spans = [Memory(a, a.ctypes.data, whole) for a in (source, target)]
@@ -198,7 +200,7 @@ class CpuDevice(CompilingDevice[Kernel]):
     def fill(self, memory: Memory, offset: int, nbytes: int, pattern: bytes) -> None:
         unit = byte_programs.WORDS[len(pattern)]
         value = np.frombuffer(pattern, unit.numpy)[0]
-        if nbytes < STREAMED_BYTES or not _compiles():
+        if nbytes < self.streamed_bytes or self.compiler is None:
             memory.bytes[offset : offset + nbytes].view(unit.numpy)[:] = value
             return
         bindings = [Binding(memory, offset, nbytes)]
@@ -211,19 +213,24 @@ class CpuDevice(CompilingDevice[Kernel]):
     def make(self, kernel: Launchable) -> Kernel:
         if isinstance(kernel, Program):
             return (
-                compiled.ProgramKernel(kernel, self.host)
-                if _compiles()
-                else interpret.InterpretedKernel(kernel)
+                interpret.InterpretedKernel(kernel)
+                if self.compiler is None
+                else compiled.ProgramKernel(kernel, self.compiler)
             )
         assert isinstance(kernel, Tile)
         if kernel.stem not in KERNELS:
             known = ", ".join(sorted(KERNELS))
             raise CompileError(kernel.name, f"the CPU has no kernel named {kernel.stem}; it has {known}")
-        return KERNELS[kernel.stem](kernel, self.compile, self.host if _compiles() else None)
+        return KERNELS[kernel.stem](kernel, self.compile, self.compiler)
 
     @property
     def hand_written(self) -> Collection[str]:
         return KERNELS
+
+    @functools.cached_property
+    def compiler(self) -> compiled.Host | None:
+        """`host`, where programs are compiled; None where they are interpreted."""
+        return self.host if not self._interprets and has_compiler() else None
 
     @functools.cached_property
     def host(self) -> compiled.Host:
@@ -239,17 +246,17 @@ class CpuDevice(CompilingDevice[Kernel]):
 
     @property
     def told(self) -> frozenset[dtypes.DType]:  # type: ignore[override]
-        return frozenset({dtypes.f32, dtypes.f64}) if _compiles() else frozenset()
+        return frozenset() if self.compiler is None else frozenset({dtypes.f32, dtypes.f64})
 
     def place(self, memory: Memory) -> int:
         return memory.address
 
     def prepare(self, calls: Sequence[Call], arguments: Sequence[Any], places: Places) -> Prepared:
         """See hologram.machine.device.Device: neighbours that are compiled code become one call of it."""
-        return preparing.prepared(calls, arguments, self.host if _compiles() else None)
+        return preparing.prepared(calls, arguments, self.compiler)
 
     def repeat(self, calls: Sequence[Call], arguments: Sequence[Any], again: Repetition) -> Prepared | None:
-        return preparing.repeated(calls, arguments, self.host if _compiles() else None, again)
+        return preparing.repeated(calls, arguments, self.compiler, again)
 
     def draft(self, calls: Sequence[Call], arguments: Sequence[Any]) -> Draft | None:
-        return preparing.drafted(calls, arguments, self.host if _compiles() else None)
+        return preparing.drafted(calls, arguments, self.compiler)

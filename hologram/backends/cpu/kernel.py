@@ -119,7 +119,7 @@ class ProgramKernel(Kernel):
         """
         if _empty(self.program, grid):
             return []
-        plan = self._scheduled(spans, scalars, grid)
+        plan = self.scheduled(spans, scalars, grid)
         if often:
             plan = self._own(plan, tuple(grid))
         program, guarded = self.program, self._guarded(plan.variant)
@@ -152,13 +152,13 @@ class ProgramKernel(Kernel):
         self, spans: Sequence[Span], scalars: Sequence[int | float | bool], grid: Sequence[int]
     ) -> Piece | None:
         """The launch, as `pieces`, if it is one step whose lanes follow the grid's order and can run in any parts."""
-        variant = self._scheduled(spans, scalars, grid).variant
+        variant = self.scheduled(spans, scalars, grid).variant
         if variant.form != "map" or variant.strips or variant.order != tuple(range(len(grid))):
             return None
         (piece,) = self.pieces(spans, scalars, grid)
         return piece
 
-    def _scheduled(
+    def scheduled(
         self, spans: Sequence[Span], scalars: Sequence[int | float | bool], grid: Sequence[int]
     ) -> Schedule:
         """The schedule; of memory only sizes, alignment and overlaps have a say, so most that is bound finds one."""
@@ -183,7 +183,7 @@ class ProgramKernel(Kernel):
         """The form of the code, and in how many slices threads share it."""
         if _empty(self.program, grid):
             return "nothing to do"
-        plan = self._scheduled(spans, scalars, grid)
+        plan = self.scheduled(spans, scalars, grid)
         counts = [-(-total // size) for total, size in zip(plan.totals, plan.slices, strict=True) if size]
         shared = "on one thread" if plan.alone else f"in {' + '.join(map(str, counts))} slices"
         return f"{plan.variant.form} {shared}"

@@ -36,7 +36,7 @@ class Context:
         self.transferring = threading.RLock()
         self.unusable: HologramError | None = None
         self.forked = False
-        self._owned: dict[Owned, tuple[Any, tuple[Any, ...]]] = {}  # in the order they came
+        self.owned: dict[Owned, tuple[Any, tuple[Any, ...]]] = {}  # in the order they came
         self._leaving: deque[Owned] = deque()
         self.device: Any = library.call(driver.cuDeviceGet, ordinal)
         with _opening:
@@ -124,12 +124,12 @@ class Context:
     def own(self, destroy: Any, handle: Any, *more: Any) -> Owned:
         """Notes that `destroy` gives a handle back: when it is let go of, or else when the device is closed."""
         key = (destroy.__name__, int(handle))
-        self._owned[key] = (destroy, (handle, *more))
+        self.owned[key] = (destroy, (handle, *more))
         return key
 
     def give_back(self, owned: Owned) -> None:
         """Gives something back now."""
-        destroy, arguments = self._owned.pop(owned)
+        destroy, arguments = self.owned.pop(owned)
         self.call(destroy, *arguments)
 
     def let_go(self, owned: Owned) -> None:
@@ -154,7 +154,7 @@ class Context:
     def _give_back(self, owned: Iterable[Owned]) -> None:
         """Gives back what the device is done with, whatever the driver says to it."""
         for key in owned:
-            destroy, arguments = self._owned.pop(key)
+            destroy, arguments = self.owned.pop(key)
             destroy(*arguments)
 
     def abandon(self) -> None:
@@ -162,7 +162,7 @@ class Context:
         self.lock, self.transferring = threading.RLock(), threading.RLock()
         self.forked = True
         self.unusable = forks.unavailable(self.library.name)
-        self._owned.clear()
+        self.owned.clear()
 
     def close(self) -> None:
         """Waits, and gives everything back, the latest first; later calls raise DeviceLost.
@@ -179,10 +179,10 @@ class Context:
             device, self.device = self.device, None
             pushed, *_ = self.driver.cuCtxPushCurrent(self.handle)
             if lost or pushed:
-                self._give_back([key for key in self._owned if key[0] in OUTLIVING])
+                self._give_back([key for key in self.owned if key[0] in OUTLIVING])
             else:
                 self.driver.cuStreamSynchronize(self.stream)
-                self._give_back(reversed(tuple(self._owned)))
+                self._give_back(reversed(tuple(self.owned)))
                 self.driver.cuStreamDestroy(self.stream)
             if not pushed:
                 self.driver.cuCtxPopCurrent()

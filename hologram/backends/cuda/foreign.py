@@ -22,12 +22,12 @@ NO_STREAM = ("CUDA_ERROR_INVALID_HANDLE", "CUDA_ERROR_INVALID_CONTEXT", "CUDA_ER
 
 def follow(context: Context, stream: Any) -> None:
     """Has our stream wait for all that another holds."""
-    _order(context, stream_of(context, stream), context.stream)
+    order(context, stream_of(context, stream), context.stream)
 
 
 def lead(context: Context, stream: Any) -> None:
     """Has another stream wait for all that ours holds."""
-    _order(context, context.stream, stream_of(context, stream))
+    order(context, context.stream, stream_of(context, stream))
 
 
 def follow_users(context: Context, streams: Sequence[Any]) -> None:
@@ -37,7 +37,7 @@ def follow_users(context: Context, streams: Sequence[Any]) -> None:
     all others of the context that are not made to run beside it; where it is not all that was named, the host waits.
     """
     if all(stream in DEFAULT for stream in streams):
-        _order(context, LEGACY, context.stream)
+        order(context, LEGACY, context.stream)
     else:
         context.call(context.driver.cuCtxSynchronize)
 
@@ -94,7 +94,8 @@ def _owner(context: Context, handle: int) -> Any:
     return values[0]
 
 
-def _order(context: Context, first: Any, then: Any) -> None:
+def order(context: Context, first: Any, then: Any) -> None:
+    """Has what one stream is given from here on wait for what another was given before."""
     call, driver = context.call, context.driver
     with context.lock:
         event = call(driver.cuEventCreate, driver.CUevent_flags.CU_EVENT_DISABLE_TIMING)

@@ -155,7 +155,8 @@ class CudaKernel(TextKernel):
         limits = kernel_context.limits
         super().__init__(kernel, limits, generator(kernel, cuda(COUNT_BITS), limits, FOLDER))
         self.kernel_context = kernel_context
-        self._codes: dict[tuple[int, Variant], Code] = {}
+        self.counted = COUNTED  # elements up to which positions are counted in 32 bits
+        self.codes: dict[tuple[int, Variant], Code] = {}
         self._compiling = threading.Lock()  # not the context's: while NVRTC is at it, others compute
         if self.generator.only is not None:
             self._code(COUNT_BITS, self.generator.only)
@@ -182,7 +183,7 @@ class CudaKernel(TextKernel):
     def form(self, scalars: Scalars, grid: Sequence[int], lengths: Sequence[int]) -> Form | None:
         """A launch but for where its operands lie; None where there is nothing to launch."""
         self.kernel_context.context.check()
-        many = self.generator.only is None and max(math.prod(grid), *lengths, 0) > COUNTED
+        many = self.generator.only is None and max(math.prod(grid), *lengths, 0) > self.counted
         written, bits = (self.wide, WIDE_BITS) if many else (self.generator, COUNT_BITS)
         code = self._code(bits, written.variant(grid, scalars, lengths))
         groups = code.source.groups(grid, self.limits)
@@ -197,11 +198,11 @@ class CudaKernel(TextKernel):
 
     def _code(self, bits: int, variant: Variant) -> Code:
         with self._compiling:
-            if (bits, variant) not in self._codes:
+            if (bits, variant) not in self.codes:
                 source = (self.wide if bits == WIDE_BITS else self.generator).source(variant)
                 generated(source.entry, "CUDA", lambda: source.text)
-                self._codes[bits, variant] = Code(self.kernel_context, source, self.kernel.shared_bytes)
-            return self._codes[bits, variant]
+                self.codes[bits, variant] = Code(self.kernel_context, source, self.kernel.shared_bytes)
+            return self.codes[bits, variant]
 
     def _operands(self, addresses: Sequence[int], scalars: Scalars) -> list[bytes]:
         """The buffers that are parameters, all but those that only an epilogue reads: pointers, and maps of tensors."""

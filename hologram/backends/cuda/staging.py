@@ -74,6 +74,7 @@ class Staging:
         self.context = context
         self.driver = context.driver
         self._allocate = allocate
+        self.piece_bytes, self.apart_bytes = PIECE_BYTES, APART_BYTES
         self._small: list[Piece] = []
         self.fetched: list[Piece] = []
         self._pieces: list[Piece] = []
@@ -91,7 +92,7 @@ class Staging:
     def write(self, target: int, data: memoryview) -> None:
         """Copies bytes to an address; returns when `data` may change, which the device may not have yet."""
         origin, driver, main = _address(data), self.driver, self.context.stream
-        for start, size in _pieces(len(data)):
+        for start, size in _pieces(len(data), self.piece_bytes):
             piece = self._piece(size)
             ctypes.memmove(piece.address, origin + start, size)
             if self._apart(piece, len(data), size):
@@ -107,7 +108,7 @@ class Staging:
         """Copies bytes from an address, behind all launches; one piece is filled while another is emptied."""
         target, driver, main = _address(out), self.driver, self.context.stream
         under_way: list[tuple[Piece, int, int]] = []
-        for start, size in _pieces(len(out)):
+        for start, size in _pieces(len(out), self.piece_bytes):
             if len(under_way) == PIECES - 1:
                 self._land(*under_way.pop(0), target)
             piece = self._piece(size)
@@ -151,7 +152,7 @@ class Staging:
 
     def _apart(self, piece: Piece, nbytes: int, size: int) -> bool:
         """Whether a transfer of so many bytes goes by its own stream; then the piece has room for `size` between."""
-        if nbytes < APART_BYTES:
+        if nbytes < self.apart_bytes:
             return False
         if piece.between_size < size:
             with self.context.lock:
@@ -159,7 +160,7 @@ class Staging:
                     self.context.give_back((self.driver.cuMemFreeAsync.__name__, piece.between))
                     piece.between_size = 0
                 try:
-                    memory = self._allocate(max(size, min(nbytes, PIECE_BYTES)))
+                    memory = self._allocate(max(size, min(nbytes, self.piece_bytes)))
                 except OutOfMemory:
                     return False
             piece.between, piece.between_size = memory.address, memory.size
@@ -212,6 +213,6 @@ def _address(data: memoryview) -> int:
     return np.frombuffer(data, np.uint8).ctypes.data
 
 
-def _pieces(nbytes: int) -> Iterator[tuple[int, int]]:
-    for start in range(0, nbytes, PIECE_BYTES):
-        yield start, min(PIECE_BYTES, nbytes - start)
+def _pieces(nbytes: int, most: int) -> Iterator[tuple[int, int]]:
+    for start in range(0, nbytes, most):
+        yield start, min(most, nbytes - start)

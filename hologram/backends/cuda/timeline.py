@@ -61,13 +61,14 @@ class EventTimeline:
 
     def __init__(self, context: Context) -> None:
         self._context = context
+        self.anchor_s = ANCHOR_S  # after which there is another
         with context.lock:
             self._anchor = self._calibrated()
 
     def mark(self) -> Event:
         with self._context.lock:
             made = Event(self._context, self._anchor)
-            if made.enqueued_s - self._anchor.enqueued_s > ANCHOR_S:
+            if made.enqueued_s - self._anchor.enqueued_s > self.anchor_s:
                 self._anchor = made
             return made
 

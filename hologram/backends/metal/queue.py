@@ -55,7 +55,7 @@ class Queue:
         self.done = 0  # the newest batch that the GPU is done with
         self.views: dict[int, Any] = {}  # memory that others see, by view
         self._blits: Any = None  # the open blit encoder
-        self._queue = device.newCommandQueue()
+        self.handle = device.newCommandQueue()
         self._fence = device.newFence()
         self._ordered = False  # whether an encoder has updated the fence
 
@@ -105,7 +105,7 @@ class Queue:
             self.check()
             with self.framework.pool():
                 self.serial += 1
-                self.batch = Batch(self._queue.commandBufferWithUnretainedReferences(), self.serial)
+                self.batch = Batch(self.handle.commandBufferWithUnretainedReferences(), self.serial)
         return self.batch
 
     def _encoder(self, kind: str) -> Any:
@@ -131,9 +131,9 @@ class Queue:
         """Hands over what is recorded."""
         with self.lock:
             self.check()
-            self._commit()
+            self.commit()
             while self.pending and self._is_done(self.pending[0]):
-                self._finish(self.pending.popleft())
+                self.finish(self.pending.popleft())
 
     def flush_full(self) -> None:
         """Hands over the open batch if there is enough in it; callers hold the lock."""
@@ -146,13 +146,13 @@ class Queue:
             self.check()
             serial = self.serial if serial is None else serial
             if self.batch is not None and serial >= self.batch.serial:
-                self._commit()
+                self.commit()
             awaited = [batch for batch in self.pending if batch.serial <= serial]
         for batch in awaited:  # not under the lock: others may enqueue meanwhile
             batch.commands.waitUntilCompleted()
         with self.lock:
             while self.pending and self.pending[0].serial <= serial:
-                self._finish(self.pending.popleft())
+                self.finish(self.pending.popleft())
             self.check()
 
     def close(self, reason: HologramError) -> None:
@@ -163,13 +163,14 @@ class Queue:
         with self.lock:
             if self.forked:
                 return
-            self._commit()
+            self.commit()
             while self.pending:
                 self.pending[0].commands.waitUntilCompleted()
-                self._finish(self.pending.popleft())
+                self.finish(self.pending.popleft())
             self.unusable = reason
 
-    def _commit(self) -> None:
+    def commit(self) -> None:
+        """Hands over the open batch, as it is; callers hold the lock."""
         if self.batch is None:
             return
         self._end_encoders()
@@ -181,7 +182,8 @@ class Queue:
     def _is_done(self, batch: Batch) -> bool:
         return batch.commands.status() >= self.framework.metal.MTLCommandBufferStatusCompleted
 
-    def _finish(self, batch: Batch) -> None:
+    def finish(self, batch: Batch) -> None:
+        """Takes note of a batch that the GPU is done with: lets go of what it held, and sees whether it failed."""
         self.done = batch.serial
         batch.held.clear()
         with self.framework.pool():

@@ -62,6 +62,7 @@ class Transfers:
         self.usage = STORAGE | COPY_SRC | COPY_DST | (MAP_READ | MAP_WRITE if mappable else 0)
         self.staging: Any = None
         self.staging_size = 0
+        self.piece_bytes = PIECE_BYTES
         self.fetched: list[Any] = []  # buffers that a few bytes at a time were fetched to
 
     def allocate(self, nbytes: int) -> Memory:
@@ -94,7 +95,7 @@ class Transfers:
     def read(self, memory: Memory, offset: int, out: memoryview) -> None:
         """Waits for all launches, then copies bytes out; any offset and length."""
         target = self.ffi.from_buffer(out, require_writable=True)
-        for start, size in _pieces(offset, len(out), None if self.mappable else PIECE_BYTES):
+        for start, size in _pieces(offset, len(out), None if self.mappable else self.piece_bytes):
             first, last = start // 8 * 8, -(-(start + size) // 4) * 4
             if self.mappable:
                 self.encoder.flush()
@@ -151,7 +152,7 @@ class Transfers:
     def _write_queued(self, memory: Memory, offset: int, data: memoryview) -> None:
         queue = self.encoder.device.queue
         source = self.ffi.from_buffer(data)
-        for start, size in _pieces(offset, len(data), PIECE_BYTES):
+        for start, size in _pieces(offset, len(data), self.piece_bytes):
             if self.encoder.writes >= MAX_PENDING_WRITES:
                 self.encoder.wait()
             self.lib.wgpuQueueWriteBuffer(queue, memory.live, start, source + (start - offset), size)
@@ -163,7 +164,7 @@ class Transfers:
         """The staging buffer, with a copy of the range on its way into it."""
         if self.staging_size < size:
             self.staging = None
-            self.staging_size = min(PIECE_BYTES + ALIGNMENT, max(1 << 16, 1 << (size - 1).bit_length()))
+            self.staging_size = min(self.piece_bytes + ALIGNMENT, max(1 << 16, 1 << (size - 1).bit_length()))
             self.staging = self._create(self.staging_size, MAP_READ | COPY_DST)
         commands = self.encoder.copies()
         self.lib.wgpuCommandEncoderCopyBufferToBuffer(commands, source, offset, self.staging, 0, size)

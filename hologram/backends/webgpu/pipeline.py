@@ -56,9 +56,10 @@ class Pipelines:
     def __init__(self, encoder: Encoder) -> None:
         self.encoder = encoder
         self.lib, self.ffi = encoder.lib, encoder.ffi
-        self._layouts: dict[Signature, Layout] = {}
+        self.layouts: dict[Signature, Layout] = {}
         # Bind groups by what they see: where they are, the handle, and the memories. Compiled launches look here too.
         self.groups: dict[Any, tuple[int, Any, list[Memory]]] = {}
+        self.groups_kept = GROUPS_KEPT
         self._serials = itertools.count(1)
 
     def compile(self, name: str, text: str, entry: str, signature: Signature) -> Pipeline:
@@ -141,7 +142,7 @@ class Pipelines:
     ) -> tuple[int, Any, list[Memory]]:
         group = self._create_group(layout, bindings, uniform)
         entry = self.encoder.address(group), group, [b.memory for b in bindings]
-        if len(self.groups) >= GROUPS_KEPT:
+        if len(self.groups) >= self.groups_kept:
             self._drop(next(iter(self.groups)))
         self.groups[key] = entry
         for binding in bindings:
@@ -175,7 +176,7 @@ class Pipelines:
 
     def close(self) -> None:
         self.groups.clear()
-        self._layouts.clear()
+        self.layouts.clear()
 
     def _check(self, name: str, text: str, log: list[str]) -> None:
         messages = [message for _, message in self.encoder.device.health.errors]
@@ -185,8 +186,8 @@ class Pipelines:
         self.encoder.check()
 
     def _layout(self, signature: Signature) -> Layout:
-        if signature in self._layouts:
-            return self._layouts[signature]
+        if signature in self.layouts:
+            return self.layouts[signature]
         lib, ffi, device = self.lib, self.ffi, self.encoder.device.handle
         kinds = [
             lib.WGPUBufferBindingType_Storage if w else lib.WGPUBufferBindingType_ReadOnlyStorage
@@ -215,10 +216,10 @@ class Pipelines:
             lib.wgpuDeviceCreatePipelineLayout(device, descriptor), lib.wgpuPipelineLayoutRelease
         )
         self.encoder.check()
-        self._layouts[signature] = Layout(
+        self.layouts[signature] = Layout(
             signature, group, pipeline, OFFSET_BITS if dynamic else 0, next(self._serials)
         )
-        return self._layouts[signature]
+        return self.layouts[signature]
 
     def _create_group(
         self, layout: Layout, bindings: Sequence[Binding], uniform: tuple[Any, int] | None

@@ -60,8 +60,10 @@ class Engine:
         self.adds_products = bool(features.get(vnni)) and self.integer_bits >= 256
         # Products of two neighbouring bf16 each, added up in f32.
         self.multiplies_pairs = bool(features.get("avx512bf16")) and self.vector_bits == 512
+        known = {"x86_64": "x86", "amd64": "x86", "arm64": "arm", "aarch64": "arm"}
+        self.architecture = known.get(platform.machine().lower(), "")
         # LLVM would call a routine for f16 that this process does not have.
-        has_half = features.get("f16c") or platform.machine().lower() in ("arm64", "aarch64")
+        has_half = features.get("f16c") or self.architecture == "arm"
         self.problem = "" if has_half else f"{self.cpu} cannot convert half-precision numbers"
         self._flags = features.flatten()
         if self.adds_products:  # or LLVM would write two instructions for the one that is asked for

@@ -143,6 +143,7 @@ def compile_traced(
     fast_math: bool = False,
 ) -> Compiled:
     """Traces a function, see `traced`, and compiles what it did."""
+    call.executor.bound.made.add("traced")
     trace = traced(function, who, args, kwargs, call, donated, fixed)
     places = iter(trace.positions)
     layouts: list[Layout] = []

@@ -16,7 +16,7 @@ from hologram.opset.packed.repacking import Planes, planes_of
 
 # Of blocks (n, bytes): codes (n, size), scales (n, 1 or 2), and the bytes of groups (n, groups[, 2]) if there are.
 Parts = tuple[np.ndarray, np.ndarray, np.ndarray | None]
-_AT_ONCE = 1 << 21  # weights that are repacked together: their codes take a byte each meanwhile
+AT_ONCE = 1 << 21  # weights that are repacked together: their codes take a byte each meanwhile
 
 
 @frozen
@@ -126,8 +126,10 @@ KINDS: dict[str, Kind] = {
 }
 
 
-def planes_of_gguf(data: np.ndarray, name: str, shape: tuple[int, int]) -> Planes:
+def planes_of_gguf(data: np.ndarray, name: str, shape: tuple[int, int], at_once: int = AT_ONCE) -> Planes:
     """The planes of a matrix (rows, columns) whose blocks lie in `data` (uint8), row by row.
+
+    As many weights are repacked together: `at_once`, or a row's.
 
     Raises UnsupportedDType for an unknown kind, and ShapeError where rows are no whole blocks or bytes are missing or
     left over.
@@ -146,7 +148,7 @@ def planes_of_gguf(data: np.ndarray, name: str, shape: tuple[int, int]) -> Plane
     blocks = np.ascontiguousarray(data).reshape(rows, row_bytes)
     format = FORMATS[name]
     planes = {n: np.empty(size, dtype.numpy) for n, (dtype, size) in format.planes(rows, columns).items()}
-    step = max(1, _AT_ONCE // max(columns, 1))
+    step = max(1, at_once // max(columns, 1))
     for first in range(0, rows if columns else 0, step):
         part = blocks[first : first + step]
         count = part.shape[0]

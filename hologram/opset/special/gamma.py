@@ -286,7 +286,7 @@ def _upper(a: Value, x: Value) -> Value:
 
 
 # Coefficients of Temme's expansion, in eta, for the powers 0, 1 and 2 of 1 / a (DLMF 8.12.9), computed in fractions.
-_UNIFORM = (
+UNIFORM = (
     (-5.0276692801141755e-12, 2.4361948020667415e-11, -5.830772132550426e-11, -2.5514193994946248e-11,
      9.14769958223679e-10, -4.382036018453353e-09, 1.0261809784240309e-08, 6.707853543401498e-09,
      -1.7665952736826078e-07, 8.296711340953087e-07, -1.85406221071516e-06, -2.185448510679992e-06,
@@ -308,7 +308,7 @@ def _tail(a: Value, x: Value) -> Value:
     bent = _bent(m)
     magnitude = atlas.sqrt(2.0 * bent)
     eta = select(m < 0.0, -magnitude, magnitude)
-    zeroth, first, second = (polynomial(eta, each) for each in _UNIFORM)
+    zeroth, first, second = (polynomial(eta, each) for each in UNIFORM)
     rest = (zeroth + w * (first + w * second)) * atlas.sqrt(w * (0.5 / math.pi))
     half = 0.5 * erfcx_right(atlas.sqrt(a * bent))
     return atlas.exp(-a * bent) * (half + select(m < 0.0, -rest, rest))

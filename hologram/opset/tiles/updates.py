@@ -71,7 +71,7 @@ def plan(
     assert isinstance(index_layout, Layout)
     assert isinstance(source, Layout)
 
-    in_turn = _in_turn(index_layout, dim, target.limits) if index_layout.size else True
+    in_turn = takes_turns(index_layout, dim, target.limits) if index_layout.size else True
     parts = _parts(index_layout, x.size, dim, target.limits) if index_layout.size else 1
     computed = x.dtype.computed
     if computed is dtypes.f32 and folding in ROUNDING and _repeated(index_layout, x, target.limits):
@@ -132,7 +132,7 @@ def _whole(layout: Layout) -> bool:
     return layout.is_contiguous and not layout.offset
 
 
-def _in_turn(updates: Layout, dim: int, limits: Limits) -> bool:
+def takes_turns(updates: Layout, dim: int, limits: Limits) -> bool:
     """Whether a lane may as well take all updates along the axis, one after the other."""
     n = updates.shape[dim]
     if limits.serial_workgroups or n <= IN_TURN:

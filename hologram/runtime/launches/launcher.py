@@ -13,6 +13,7 @@ from hologram.foundation import debug, lazy
 from hologram.foundation.debug import Rung
 from hologram.foundation.dtypes import DType
 from hologram.foundation.frozen import frozen
+from hologram.foundation.tally import Tally
 from hologram.machine.choices import Choices, untuned
 from hologram.machine.device import Device
 from hologram.machine.kernel import Area, Call, Draft, Launch, Prepared, Repetition
@@ -173,6 +174,7 @@ class Launches:
         self.lock = threading.RLock()
         self.structures: weakref.WeakSet[Structure] = weakref.WeakSet()
         self.generation = 0
+        self.made = Tally("planned", "prepared", "traced")  # once, for calls that find it
         self._observers: tuple[Observer, ...] = ()
         pool.on_release.append(lambda block: device.forget(block.place, block.nbytes))
         if debug.shows(Rung.LAUNCH):
@@ -255,6 +257,7 @@ class Launches:
 
     def _prepared(self, structure: Structure, example: list[Any]) -> Prepared:
         device = self.device
+        self.made.add("prepared")
         if not self._observers:
             return device.prepare(self._calls(structure), example, self.pool)
         watched = []

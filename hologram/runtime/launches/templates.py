@@ -262,11 +262,11 @@ class Templates:
             return
         fit = variants.fitting(tuple(sizes))
         if fit is None:
-            variants.unfit(partial(self._traced, key, sizes, plan, places))
+            variants.unfit(partial(self.traced, key, sizes, plan, places))
         else:
             variants.compare(fit[0], alike(fit[1], structure, places))
 
-    def _traced(
+    def traced(
         self, key: Sequence[Any], sizes: dict[int, int], plan: Planner, places: Sequence[Any] = ()
     ) -> Made[Structure] | None:
         """Plans once more, with sizes that remember; None where that cannot be done."""

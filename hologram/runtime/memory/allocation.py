@@ -50,19 +50,19 @@ class Allocation(Dispatch):
         self.boundary = BoundaryPool(self.pool)
         self.closed = False
         self.usable = True  # neither closed nor in a forked process
-        self._kinds: FIFOCache[tuple[tuple[int, ...], str], BufferSpec] = FIFOCache(MAX_KINDS)
+        self.kinds: FIFOCache[tuple[tuple[int, ...], str], BufferSpec] = FIFOCache(MAX_KINDS)
         opened.add(self)
 
     def kind(self, shape: tuple[int, ...], dtype: DType) -> BufferSpec:
         """What all buffers of a shape and dtype share."""
-        kind = self._kinds.get((shape, dtype.name))
+        kind = self.kinds.get((shape, dtype.name))
         if kind is None:
             nbytes = plain(math.prod(shape) * dtype.itemsize)
             small = nbytes <= CLASS_BYTES
             free_list = (
                 self.boundary.free_list(nbytes) if small else self.pool.free_list(storage_bytes(nbytes))
             )
-            kind = self._kinds.keep((shape, dtype.name), BufferSpec(shape, dtype, free_list))
+            kind = self.kinds.keep((shape, dtype.name), BufferSpec(shape, dtype, free_list))
         return kind
 
     def block(self, kind: BufferSpec) -> Block:

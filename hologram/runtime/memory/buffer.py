@@ -55,11 +55,11 @@ class Buffer:
     `copy=False`, DLPack) is not used again before the view is gone, whatever happens to the buffer.
     """
 
-    __slots__ = ("__weakref__", "_shared_block", "_view", "block", "executor", "kind")
+    __slots__ = ("__weakref__", "_view", "block", "executor", "kind", "lease")
 
     def __init__(self, executor: Allocation, block: Block, kind: BufferSpec) -> None:
         # The right to the block is the buffer's own until others are given the memory: then they share a lease.
-        self._shared_block: SharedBlock | None = None
+        self.lease: SharedBlock | None = None
         self.block: Block | None = block
         self.executor = executor
         self.kind = kind
@@ -68,7 +68,7 @@ class Buffer:
 
     def __del__(self) -> None:
         block = self.block
-        if block is not None and self._shared_block is None:
+        if block is not None and self.lease is None:
             pool = block.pool  # as `recycle` does, without a call: every result ends here
             pool.issued_bytes -= block.nbytes
             if block.spare:
@@ -251,20 +251,20 @@ class Buffer:
             return None, None
         with block.pool.lock:
             block, self.block = self.block, None
-            shared_block, self._shared_block = self._shared_block, None
+            shared_block, self.lease = self.lease, None
         return block, shared_block
 
     def shared_block(self) -> SharedBlock:
         """The right to the memory, for others to hold as well; the buffer counts as shared from now on."""
         with self.live_block("buffer").pool.lock:
-            if self._shared_block is None:
-                self._shared_block = SharedBlock(self.live_block("buffer"), self.executor.pool)
-            return self._shared_block
+            if self.lease is None:
+                self.lease = SharedBlock(self.live_block("buffer"), self.executor.pool)
+            return self.lease
 
     @property
     def shared(self) -> bool:
         """Whether others were ever given the memory (a view of it, or its address), or it is theirs."""
-        return self._shared_block is not None or self.live_block("buffer").adopted
+        return self.lease is not None or self.live_block("buffer").adopted
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         if dtype is None or np.dtype(dtype) == self.dtype.numpy:

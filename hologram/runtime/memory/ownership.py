@@ -18,7 +18,7 @@ def hand_over(buffer: Buffer, kind: BufferSpec) -> Buffer:
     if block is None:
         raise buffer._gone("donate")
     successor = Buffer(buffer.executor, block, kind)
-    successor._shared_block = shared_block
+    successor.lease = shared_block
     return successor
 
 
@@ -28,7 +28,7 @@ def reinterpreted(buffer: Buffer, dtype: DType) -> Buffer:
     successor = Buffer(
         buffer.executor, block, buffer.executor.kind((buffer.nbytes // dtype.itemsize,), dtype)
     )
-    successor._shared_block = shared_block
+    successor.lease = shared_block
     return successor
 
 
@@ -40,7 +40,7 @@ def over_borrowed_block(buffer: Buffer, kind: BufferSpec) -> Buffer:
     block = buffer.live_block()
     holder = block.holder
     borrower = Buffer(buffer.executor, block, kind)
-    borrower._shared_block = _NOBODYS
+    borrower.lease = _NOBODYS
     block.holder = holder
     return borrower
 
@@ -54,7 +54,7 @@ def from_its_beginning(view: View) -> View:
         block.place + first, block.adopted,
     )  # fmt: skip
     borrower = Buffer(view.buffer.executor, part, kind)
-    borrower._shared_block = _NOBODYS
+    borrower.lease = _NOBODYS
     return whole(borrower)
 
 
@@ -62,5 +62,5 @@ def take_back(buffer: Buffer, successor: Buffer) -> None:
     """Undoes hand_over, which gave `successor`: the buffer is as it was, that one is freed."""
     block, shared_block = successor._let_go()
     if block is not None:
-        buffer.block, buffer._shared_block = block, shared_block
+        buffer.block, buffer.lease = block, shared_block
         block.holder = weakref.ref(buffer)

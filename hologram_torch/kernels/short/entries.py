@@ -60,7 +60,7 @@ NAMES = (
         "peak",
         "launch",
         "imported",
-        "_shared_block",
+        "lease",
         "kind",
         "_view",
         "holder",

@@ -16,7 +16,7 @@ from hologram.backends.cpu.kernel import OWN_GRIDS, ProgramKernel
 from hologram.compiler.analysis.ranges import I64, Lanes
 from hologram.compiler.scheduling.ahead import ahead
 from hologram.compiler.scheduling.interior import inside, interior
-from hologram.compiler.scheduling.loops import facts
+from hologram.compiler.scheduling.loops import Variant, facts
 from hologram.compiler.scheduling.threads import Threads
 
 RNG = np.random.default_rng(0)
@@ -28,19 +28,25 @@ def executor() -> Iterator[hg.Executor]:
         yield opened
 
 
-@pytest.mark.parametrize("shape", [(16, 8, 8), (3, 9, 5), (1, 8, 1), (2, 70, 3)])
-def test_small_launches_of_a_loop_have_code_of_their_own(
-    executor: hg.Executor, monkeypatch: pytest.MonkeyPatch, shape: tuple[int, int, int]
-) -> None:
-    """Reductions along and across memory, and maps, in a scan: to the bit what NumPy has, NaN among it."""
-    batch, ways, states = shape
-    made, asked = set[tuple[str, bool]](), ProgramKernel.code
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> set[tuple[str, Variant]]:
+    """The programs, and the variants of their code, that are asked for from now on."""
+    found, asked = set[tuple[str, Variant]](), ProgramKernel.code
 
-    def code(kernel: ProgramKernel, variant: Any) -> Any:
-        made.add((variant.form, bool(variant.grid)))
+    def code(kernel: ProgramKernel, variant: Variant) -> Any:
+        found.add((kernel.program.name, variant))
         return asked(kernel, variant)
 
     monkeypatch.setattr(ProgramKernel, "code", code)
+    return found
+
+
+@pytest.mark.parametrize("shape", [(16, 8, 8), (3, 9, 5), (1, 8, 1), (2, 70, 3)])
+def test_small_launches_of_a_loop_have_code_of_their_own(
+    executor: hg.Executor, made: set[tuple[str, Variant]], shape: tuple[int, int, int]
+) -> None:
+    """Reductions along and across memory, and maps, in a scan: to the bit what NumPy has, NaN among it."""
+    batch, ways, states = shape
     change = RNG.integers(-9, 9, (ways, states)).astype(np.float32)
     seen = RNG.integers(-9, 9, (4, batch, ways)).astype(np.float32)
     seen[2, 0, 0] = np.nan
@@ -60,17 +66,10 @@ def test_small_launches_of_a_loop_have_code_of_their_own(
     np.testing.assert_array_equal(last.to_numpy(), score)
     np.testing.assert_array_equal(most.to_numpy(), [m for m, _ in expected])
     np.testing.assert_array_equal(places.to_numpy(), [p for _, p in expected])
-    assert any(own for _, own in made), f"no code is for one grid alone: {made}"
+    assert any(variant.grid for _, variant in made), f"no code is for one grid alone: {made}"
 
 
-def test_many_shapes_of_a_loop_share_code(executor: hg.Executor, monkeypatch: pytest.MonkeyPatch) -> None:
-    made, asked = set[Any](), ProgramKernel.code
-
-    def code(kernel: ProgramKernel, variant: Any) -> Any:
-        made.add((kernel.program.name, variant))
-        return asked(kernel, variant)
-
-    monkeypatch.setattr(ProgramKernel, "code", code)
+def test_many_shapes_of_a_loop_share_code(executor: hg.Executor, made: set[tuple[str, Variant]]) -> None:
     looped = hg.jit(lambda x: hg.fori_loop(0, 3, lambda _, c: c * 0.5 + 1.75, x))
     compiled = []
     for rows in range(3, 3 + 2 * OWN_GRIDS):
@@ -87,19 +86,12 @@ def test_many_shapes_of_a_loop_share_code(executor: hg.Executor, monkeypatch: py
 @pytest.mark.parametrize("dtype", [np.float32, np.int8])
 def test_what_is_read_across_goes_by_strips(
     executor: hg.Executor,
-    monkeypatch: pytest.MonkeyPatch,
+    made: set[tuple[str, Variant]],
     order: tuple[int, ...],
     shape: tuple[int, ...],
     dtype: type,
 ) -> None:
     """Sums of a transposed array and one that lies in order, with a border whose inside is found, and without."""
-    made, asked = set[int](), ProgramKernel.code
-
-    def code(kernel: ProgramKernel, variant: Any) -> Any:
-        made.add(variant.strips)
-        return asked(kernel, variant)
-
-    monkeypatch.setattr(ProgramKernel, "code", code)
     a = RNG.integers(-9, 9, shape).astype(dtype)
     b = RNG.integers(-9, 9, [shape[k] for k in order]).astype(a.dtype)
     x, y = executor.tensor(a), executor.tensor(b)
@@ -110,25 +102,18 @@ def test_what_is_read_across_goes_by_strips(
     c = RNG.integers(-9, 9, wider.shape).astype(a.dtype)
     np.testing.assert_array_equal(padded(x, executor.tensor(c)).to_numpy(), wider + c)
     if shape == (320, 256, 1) and order == (1, 0, 2):
-        assert 64 // a.itemsize in made
+        assert 64 // a.itemsize in {variant.strips for _, variant in made}
 
 
 @pytest.mark.parametrize(
     ("shape", "strips"), [((65_536, 3), 0), ((512, 512), 16), ((512, 120), 0), ((2048, 120), 16)]
 )
 def test_few_rows_and_lines_that_find_room_need_no_strips(
-    executor: hg.Executor, monkeypatch: pytest.MonkeyPatch, shape: tuple[int, int], strips: int
+    executor: hg.Executor, made: set[tuple[str, Variant]], shape: tuple[int, int], strips: int
 ) -> None:
-    made, asked = set[int](), ProgramKernel.code
-
-    def code(kernel: ProgramKernel, variant: Any) -> Any:
-        made.add(variant.strips)
-        return asked(kernel, variant)
-
-    monkeypatch.setattr(ProgramKernel, "code", code)
     x = np.arange(shape[0] * shape[1], dtype=np.float32).reshape(shape)
     np.testing.assert_array_equal((executor.tensor(x).T + 1.0).to_numpy(), x.T + 1.0)
-    assert made == {strips}
+    assert {variant.strips for _, variant in made} == {strips}
 
 
 @hg.kernel
@@ -251,14 +236,8 @@ def test_sums_along_memory_stay_within_a_lane_and_much_is_computed_ahead() -> No
 @pytest.mark.parametrize(("length", "form"), [(0, "together"), (15, "together"), (16, "map")])
 @pytest.mark.parametrize("lanes", [70, 300])
 def test_few_turns_are_not_computed_ahead(
-    executor: hg.Executor, monkeypatch: pytest.MonkeyPatch, length: int, form: str, lanes: int
+    executor: hg.Executor, made: set[tuple[str, Variant]], length: int, form: str, lanes: int
 ) -> None:
-    made, asked = set[str](), ProgramKernel.code
-
-    def code(kernel: ProgramKernel, variant: Any) -> Any:
-        made.add(variant.form)
-        return asked(kernel, variant)
-
     @hg.kernel
     def series(x: hg.Array[hg.f32, 2], out: hg.Array[hg.f32]):
         i, s = hg.index(), 0.0
@@ -267,13 +246,12 @@ def test_few_turns_are_not_computed_ahead(
             s += 1.0 + y * (1.0 + y * (0.5 + y * (0.25 + y * (0.125 + y * 0.0625))))
         out[i] = s
 
-    monkeypatch.setattr(ProgramKernel, "code", code)
     y = RNG.integers(-2, 3, (lanes, length)).astype(np.float32)
     out = executor.empty(lanes)
     series[lanes](executor.tensor(y), out)
     want = 1.0 + y * (1.0 + y * (0.5 + y * (0.25 + y * (0.125 + y * 0.0625))))
     np.testing.assert_array_equal(out.to_numpy(), want.sum(axis=1))
-    assert made == {form}
+    assert {variant.form for _, variant in made} == {form}
 
 
 @pytest.mark.parametrize("length", [0, 1, 63, 64, 65, 200])

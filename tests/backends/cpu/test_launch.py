@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import subprocess
 import sys
@@ -16,9 +15,7 @@ from hologram.atlas.builder import Builder, Value
 from hologram.atlas.opcodes import Opcode
 from hologram.atlas.program import Access, Program
 from hologram.backends import cpu as backend
-from hologram.backends.cpu.device import _compiles
-from hologram.compiled.machine_code import engine
-from hologram.compiled.machine_code.engine import shared_engine
+from hologram.backends.cpu.interpret import InterpretedKernel
 from hologram.foundation import dtypes
 from hologram.foundation.dtypes import f32, i32, index
 from hologram.foundation.errors import BackendUnavailable
@@ -286,25 +283,34 @@ def test_importing_loads_no_llvm() -> None:
     assert subprocess.run([sys.executable, "-c", check], timeout=60, check=False).returncode == 0
 
 
-def test_without_llvm(monkeypatch: pytest.MonkeyPatch) -> None:
+WITHOUT_LLVM = """
+import sys, warnings
+sys.modules["llvmlite"] = sys.modules["llvmlite.binding"] = None
+import hologram as hg
+
+with warnings.catch_warnings(record=True) as said:
+    warnings.simplefilter("always")
+    for _ in range(2):
+        with hg.Executor("cpu") as ex:
+            assert (ex.full(3, 1.5) * 2.0).to_numpy().tolist() == [3.0, 3.0, 3.0]
+(only,) = [str(w.message) for w in said]
+assert "llvmlite is not installed" in only, only
+"""
+
+
+def test_without_llvm() -> None:
     """The device works, interpreted, and says so once."""
-    monkeypatch.setitem(sys.modules, "llvmlite", None)
-    monkeypatch.setitem(sys.modules, "llvmlite.binding", None)
-    for module, cached in (
-        ("compiled.machine_code.engine", shared_engine),
-        ("backends.cpu.device", _compiles),
-    ):
-        fresh = functools.lru_cache(cached.__wrapped__)
-        monkeypatch.setattr(f"hologram.{module}.{cached.__name__}", fresh)
-    # What the device has asked of the engine's module before is kept in its stand-in.
-    monkeypatch.setattr("hologram.backends.cpu.device.engine.shared_engine", engine.shared_engine)
+    subprocess.run([sys.executable, "-c", WITHOUT_LLVM], timeout=60, check=True)
+
+
+def test_doing_without_llvm(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOLOGRAM_CPU_WITHOUT", "llvm")
+    cpu = device()
+    assert isinstance(cpu.compile(twice()), InterpretedKernel)
     a = np.arange(100, dtype=np.float32)
-    with pytest.warns(RuntimeWarning, match="llvmlite is not installed"):
-        first = run(device(), twice(), [a, np.zeros_like(a)], [100])[1]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        again = run(device(), twice(), [a, np.zeros_like(a)], [100])[1]
-    np.testing.assert_array_equal([first, again], [a + a, a + a])
+        np.testing.assert_array_equal(run(cpu, twice(), [a, np.zeros_like(a)], [100])[1], a + a)
 
 
 @pytest.mark.parametrize("offset", [0, 1])
@@ -344,11 +350,9 @@ def test_streamed_result_of_a_gather() -> None:
 @pytest.mark.parametrize("source", [0, 1, 8, 20])
 @pytest.mark.parametrize("target", [0, 3, 16])
 @pytest.mark.parametrize("nbytes", [64, 1000, 70001])
-def test_streamed_copies_write_their_bytes_and_no_others(
-    monkeypatch: pytest.MonkeyPatch, source: int, target: int, nbytes: int
-) -> None:
-    monkeypatch.setattr("hologram.backends.cpu.device.STREAMED_BYTES", 64)
+def test_streamed_copies_write_their_bytes_and_no_others(source: int, target: int, nbytes: int) -> None:
     opened, data = device(), np.random.default_rng(0).integers(0, 255, 70100, np.uint8)
+    opened.streamed_bytes = 64
     a, b = opened.allocate(data.size), opened.allocate(data.size)
     opened.write(a, 0, data.data)
     opened.fill(b, 0, data.size, b"\x55")
@@ -366,9 +370,9 @@ def test_streamed_copies_write_their_bytes_and_no_others(
 @pytest.mark.parametrize(
     "pattern", [b"\x07", b"\x01\x02", b"\x01\x02\x03\x84", b"\x01\x02\x03\x04\x05\x06\x07\xf8"]
 )
-def test_streamed_fills_repeat_their_pattern(monkeypatch: pytest.MonkeyPatch, pattern: bytes) -> None:
-    monkeypatch.setattr("hologram.backends.cpu.device.STREAMED_BYTES", 64)
+def test_streamed_fills_repeat_their_pattern(pattern: bytes) -> None:
     opened = device()
+    opened.streamed_bytes = 64
     memory = opened.allocate(5000)
     opened.fill(memory, 0, 5000, b"\x55")
     opened.fill(memory, 16, 4000, pattern)

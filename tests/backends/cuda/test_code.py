@@ -25,7 +25,7 @@ def test_code_is_kept_on_disk(device: CudaDevice, upload, whole) -> None:
     kept = store.shared()
     counts = []
     for _ in range(2):
-        device._kernels.clear()
+        device.forget_kernels()
         device.compile(program).bind(whole(memory), (1.0,), (SIZE,))
         found = kept.stats(compiler.KIND)
         counts.append((found.compiled, found.hits))
@@ -36,11 +36,11 @@ def test_damaged_code_is_compiled_again(device: CudaDevice, upload, download, wh
     memory = upload(VALUES)
     made: Any = device.compile(increment("damaged"))
     launch: Any = made.bind(whole(memory), (1.0,), (SIZE,))
-    (code,) = made._codes.values()
+    (code,) = made.codes.values()
     key = store.key(device.kernel_context.compiler.identity, code.source.text)
     store.shared().put(compiler.KIND, key, b"nonsense")
     before = store.shared().stats(compiler.KIND).corrupt
-    device._kernels.clear()
+    device.forget_kernels()
     launch = device.compile(increment("damaged")).bind(whole(memory), (1.0,), (SIZE,))
     assert store.shared().stats(compiler.KIND).corrupt == before + 1
     launch()

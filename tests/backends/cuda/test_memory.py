@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from hologram.backends import cuda
-from hologram.backends.cuda import staging
 from hologram.backends.cuda.device import CudaDevice
 from hologram.foundation.errors import BufferFreed, OutOfMemory, ShapeError
 
@@ -20,9 +19,9 @@ def random_bytes(count: int) -> np.ndarray:
 
 
 @pytest.fixture(params=[0, 1 << 20], ids=["apart", "in line"])
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def way(request: pytest.FixtureRequest, device: CudaDevice) -> None:
     """Small transfers by a stream of their own as well."""
-    monkeypatch.setattr(staging, "APART_BYTES", request.param)
+    device.transfers.staging.apart_bytes = request.param
 
 
 @pytest.mark.usefixtures("way")
@@ -41,9 +40,9 @@ def test_any_bytes_come_back(device: CudaDevice, upload, download, offset: int, 
 
 
 @pytest.mark.usefixtures("way")
-def test_transfers_of_many_pieces(device: CudaDevice, upload, download, monkeypatch) -> None:
+def test_transfers_of_many_pieces(device: CudaDevice, upload, download) -> None:
     """Pieces of pinned memory take turns: none is filled before the device has it."""
-    monkeypatch.setattr(staging, "PIECE_BYTES", 1000)
+    device.transfers.staging.piece_bytes = 1000
     data = random_bytes(12_345)
     memory = upload(data)
     np.testing.assert_array_equal(download(memory, data), data)

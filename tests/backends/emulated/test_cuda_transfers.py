@@ -15,7 +15,6 @@ import pytest
 pytest.importorskip("cuda.bindings", reason="cuda-python has no wheels for this platform")
 
 import hologram as hg
-from hologram.backends.cuda import staging
 from hologram.backends.cuda.staging import Staging
 from hologram.runtime.memory.reading import fetched
 from tests.backends.emulated import cuda as machine
@@ -86,8 +85,9 @@ def sequence(executor: hg.Executor) -> bool:
 def test_a_wait_that_is_left_out_shows(
     executor: hg.Executor, left_out: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(staging, "PIECE_BYTES", 100_000)
-    behind, told = Staging._behind, itertools.count()
+    device: Any = executor.device
+    device.transfers.staging.piece_bytes = 100_000
+    behind, told = Staging._behind, itertools.count()  # noqa: SLF001  an error planted: a wait is left out
 
     def planted(self: Staging, stream: Any, event: Any) -> None:
         """0: a write waits for what stands between; 1: launches wait for a write; 2: a read waits for launches."""
@@ -104,7 +104,7 @@ def test_a_wait_that_is_left_out_shows(
         read(self, *arguments)
         reads.pop()
 
-    monkeypatch.setattr(Staging, "_behind", planted)
+    monkeypatch.setattr(Staging, "_behind", planted)  # private: an error planted
     monkeypatch.setattr(Staging, "read", noted)
     assert sequence(executor) == (left_out is None)
     assert (next(told) > 0) == (left_out is not None)

@@ -27,7 +27,7 @@ def crash_cuda(executor: hg.Executor) -> None:
 
 def crash_metal(executor: hg.Executor) -> None:
     device: Any = executor.device
-    device.queue._queue.fail_next = Error(PAGE_FAULT, "Caused GPU Address Fault Error")
+    device.queue.handle.fail_next = Error(PAGE_FAULT, "Caused GPU Address Fault Error")
 
 
 def shrink_cuda(nbytes: int) -> None:

@@ -145,7 +145,7 @@ def late_fence(p: Program) -> None:
 
 def unpooled(p: Program) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(objects._pools, "depth", 0)
+        patch.setattr(objects.pools, "depth", 0)
         p.queue.commandBufferWithUnretainedReferences()
 
 

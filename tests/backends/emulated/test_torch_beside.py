@@ -11,6 +11,8 @@ import pytest
 pytest.importorskip("cuda.bindings", reason="cuda-python has no wheels for this platform")
 pytest.importorskip("torch")
 
+import torch
+
 import hologram as hg
 from hologram.backends.cuda.device import CudaDevice
 from hologram_torch import utils
@@ -54,8 +56,8 @@ def test_a_tensor_of_the_same_card_is_copied_there(dtype: str, monkeypatch: pyte
             for way in ("read", "write"):
                 patch.delattr(CudaDevice, way)  # no byte passes the host
             patch.setattr(memory, "is_ours", lambda tensor: False)  # which only tensors are asked
-            patch.setattr(memory, "_stream", lambda device: theirs.device.queue_handle)
-            memory._into(target, source)
+            patch.setattr(torch.cuda, "current_stream", lambda device: theirs.device.queue_handle)
+            memory.copy_into(target, source)
         source.tensor += 1000  # on its own stream, and done before ours is looked at
         theirs.synchronize()
         np.testing.assert_array_equal(target.to_numpy(), DATA.T.astype(dtype))
@@ -79,7 +81,7 @@ def test_tensors_go_from_card_to_card_past_the_host(monkeypatch: pytest.MonkeyPa
         hg.Executor(backend=machine.NAME, device=1) as second,
     ):
         for number, executor in enumerate((first, second)):
-            monkeypatch.setitem(devices._numbers, executor, number)
+            monkeypatch.setitem(devices._numbers, executor, number)  # noqa: SLF001  an emulated card is none of PyTorch's devices
         source = torch_tensor(first.tensor(DATA) * 2)
         whole, half, part = (torch_tensor(second.zeros((3, 4), d)) for d in ("f32", "f16", "f32"))
         with monkeypatch.context() as patch:

@@ -55,7 +55,7 @@ class Engine:
         return made
 
     def _order(self, first: int, then: int) -> None:
-        foreign._order(self.context, first, then)
+        foreign.order(self.context, first, then)
 
     def __call__(self, out: Any, part: Any, group: Any, async_op: bool, timeout: int) -> Any:
         self.given.append((out.data_ptr(), part.data_ptr()))
@@ -85,12 +85,12 @@ def card(
     try:
         with hg.Executor(backend=machine.NAME) as executor:
             engine = Engine(executor)
-            monkeypatch.setitem(devices._numbers, executor, 0)
+            monkeypatch.setitem(devices._numbers, executor, 0)  # noqa: SLF001  an emulated card is none of PyTorch's devices
             monkeypatch.setattr(cards, "reached", lambda group, tensors: True)
             monkeypatch.setattr(cards, "DLPACK_CUDA", 1)  # the card's memory is the host's
             monkeypatch.setattr(torch.cuda, "ExternalStream", lambda handle, device: handle)
             monkeypatch.setattr(torch.cuda, "stream", engine.stream)
-            run = collectives._kernel(engine, writes=True)
+            run = collectives.kernel_of(engine, writes=True)
             yield (
                 executor,
                 engine,

@@ -47,7 +47,7 @@ class Executor(hg.Executor):
     @property
     def queue(self):
         """The emulated MTLCommandQueue."""
-        return self.device.queue._queue
+        return self.device.queue.handle
 
 
 @pytest.fixture(name="executor")
@@ -268,10 +268,10 @@ def test_a_batch_that_failed_is_not_taken_for_an_allocation_that_did(executor: E
     executor.queue.fail_next = Error(8, "Insufficient Memory")
     hg.ops.vector_add(executor, a, a, a)
     queue = executor.device.queue
-    queue._commit()
+    queue.commit()
     batch = queue.pending.popleft()
     batch.commands.waitUntilCompleted()
-    queue._finish(batch)
+    queue.finish(batch)
     assert queue.failure is not None
     executor.allocate(1 << 20)
     with pytest.raises(hg.OutOfMemory, match="code 8: Insufficient Memory"):

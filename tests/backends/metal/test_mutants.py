@@ -16,6 +16,7 @@ from hologram.backends.metal.device import MetalDevice
 from hologram.backends.metal.kernel import MetalKernel
 from hologram.backends.metal.pipeline import Pipelines
 from hologram.backends.metal.queue import Queue
+from tests.backends.emulated.metal.commands import Encoder
 from tests.backends.emulated.metal.objects import Misuse
 from tests.backends.metal.test_device import Executor
 
@@ -172,23 +173,17 @@ def test_a_mutant_of_a_kernel_is_seen(name: str, monkeypatch: pytest.MonkeyPatch
 
 def no_wait(patch: pytest.MonkeyPatch) -> None:
     """The host reads without waiting."""
-    patch.setattr(MetalDevice, "_settled", lambda *_: None)
+    patch.setattr(MetalDevice, "_settled", lambda *_: None)  # private: an error planted
 
 
 def no_fence(patch: pytest.MonkeyPatch) -> None:
     """Encoders do not wait for those before."""
-    original = Queue._encoder
-
-    def encoder(self: Queue, kind: str) -> Any:
-        self._ordered = False
-        return original(self, kind)
-
-    patch.setattr(Queue, "_encoder", encoder)
+    patch.setattr(Encoder, "waitForFence_", lambda encoder, fence: None)
 
 
 def nothing_held(patch: pytest.MonkeyPatch) -> None:
     """A batch lets go of what it refers to when it is handed over."""
-    original = Queue._commit
+    original = Queue.commit
 
     def commit(self: Queue) -> None:
         batch = self.batch
@@ -196,7 +191,7 @@ def nothing_held(patch: pytest.MonkeyPatch) -> None:
         if batch is not None:
             batch.held.clear()
 
-    patch.setattr(Queue, "_commit", commit)
+    patch.setattr(Queue, "commit", commit)
 
 
 def resources_untold(patch: pytest.MonkeyPatch) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -24,10 +22,14 @@ def test_arenas_need_no_other_form_of_a_program(index: int, n: int) -> None:
             plan = OPERATIONS["add"].plan([layout, layout], [layout], {}, executor.target)
             steps.extend(plan, (source, source, target))
             source = target
+
+        def generated() -> int:
+            """Texts of kernels that were found on disk or written."""
+            stats = executor.cache_stats()
+            return stats.hits + stats.compiled
+
+        before = generated()
         replay = Replay(executor, steps.plan(), (layout,), (layout,))
         (out,) = replay([executor.tensor(np.arange(n, dtype=np.float32))])
         np.testing.assert_array_equal(out.to_numpy(), np.arange(n) * 512)
-        kernels: list[Any] = [
-            executor.device.compile(placed.step.kernel) for placed in replay._structure.steps
-        ]
-        assert all(sum(bool(form._compiled) for form in kernel._forms.values()) == 1 for kernel in kernels)
+        assert generated() - before == executor.preparation_stats()["compiled"] > 0  # one form of each kernel

@@ -102,7 +102,7 @@ def test_no_room_for_the_third_of_five_buffers(
     lasting: bool, executor: hg.Executor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     transfers, made = executor.device.transfers, 0  # type: ignore[attr-defined]
-    create = transfers._create
+    create = transfers._create  # noqa: SLF001  an error planted: memory is full
 
     def full(size: int, usage: int) -> Any:
         nonlocal made
@@ -114,7 +114,7 @@ def test_no_room_for_the_third_of_five_buffers(
     chunk = (20 << 20) // 4
     computes(executor)
     with monkeypatch.context() as patched:
-        patched.setattr(transfers, "_create", full)
+        patched.setattr(transfers, "_create", full)  # private: an error planted
         kept = [executor.full(chunk, float(k)) for k in range(2)]
         for k in range(2, 5):
             if lasting:

@@ -63,7 +63,7 @@ def test_fill_repeats_the_pattern(device, upload, download, pattern, offset, nby
 
 
 def test_transfers_larger_than_a_piece(device, upload, download, monkeypatch):
-    monkeypatch.setattr("hologram.backends.webgpu.memory.PIECE_BYTES", 1024)
+    monkeypatch.setattr(device.transfers, "piece_bytes", 1024)
     expected = np.resize(PATTERN, 100_000)
     memory = upload(expected)
     np.testing.assert_array_equal(download(memory, expected), expected)

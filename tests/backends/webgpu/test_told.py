@@ -80,8 +80,8 @@ def test_threads_launch_at_once(executor):
     assert not wrong
 
 
-def test_groups_that_were_dropped_are_made_again(executor, monkeypatch):
-    monkeypatch.setattr("hologram.backends.webgpu.pipeline.GROUPS_KEPT", 4)
+def test_groups_that_were_dropped_are_made_again(executor):
+    executor.device.pipelines.groups_kept = 4
     x = executor.ones((50_000,))
     for k in range(12):
         assert (hg.exp(x) * float(k) + x[:1]).to_numpy()[0] == pytest.approx(np.e * k + 1, rel=1e-5)
@@ -108,7 +108,7 @@ def test_adapters_may_take_few_offsets(executor, monkeypatch, offsets):
     """Beyond as many, bind groups see the places themselves."""
     limits = executor.device.encoder.device.adapter.limits
     monkeypatch.setitem(limits, "maxDynamicStorageBuffersPerPipelineLayout", offsets)
-    layouts = executor.device.pipelines._layouts
+    layouts = executor.device.pipelines.layouts
     before = set(layouts)  # what an open device asked of it may lie by offsets
     for n in (9, 40_003, 9):
         a, b = rng.standard_normal((2, n)).astype(np.float32)

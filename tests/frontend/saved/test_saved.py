@@ -263,15 +263,13 @@ def test_text_and_long_doubles_of_numpy_are_refused_at_saving(tmp_path: Path) ->
                 hg.save_program(tmp_path / "f.holo", lambda x, value: (x + 1.0, value), ex.ones((3,)), value)
 
 
-def test_a_device_without_a_dtype_refuses_it_by_name(
-    executor: hg.Executor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_device_without_a_dtype_refuses_it_by_name(executor: hg.Executor, tmp_path: Path) -> None:
     x = executor.ones((3,))
     hg.save_program(tmp_path / "f.holo", lambda x: (x.astype("f16") * 2.0).astype("f32"), x)
-    limits = replace(executor.limits, dtypes=executor.limits.dtypes - {f16})
-    monkeypatch.setattr(executor, "limits", limits)
-    with pytest.raises(hg.UnsupportedDType, match=r"cast: .* has no f16"):
-        hg.load(tmp_path / "f.holo", device=executor)
+    with hg.Executor(executor.backend, executor.device.info.index) as own:
+        own.limits = replace(own.limits, dtypes=own.limits.dtypes - {f16})
+        with pytest.raises(hg.UnsupportedDType, match=r"cast: .* has no f16"):
+            hg.load(tmp_path / "f.holo", device=own)
 
 
 class Layer:

@@ -17,7 +17,6 @@ torch = pytest.importorskip("torch")
 from torch._C._autograd import DeviceType  # noqa: E402  # pyright: ignore
 from torch.profiler import ProfilerActivity, profile, record_function, schedule  # noqa: E402
 
-from hologram.frontend.profile import Profile  # noqa: E402
 from hologram_torch.device.devices import devices  # noqa: E402
 from hologram_torch.libraries.with_profiler import running  # noqa: E402
 
@@ -159,12 +158,13 @@ def test_threads_that_launch_on_while_profiles_end(operands: Any) -> None:
         sys.setswitchinterval(interval)
 
 
-def test_threads_that_open_a_device_have_it_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_that_open_a_device_have_it_told_once() -> None:
     """The second comes while the first opens: both find that it is not open."""
     told: list[Any] = []
-    monkeypatch.setattr(devices, "on_opening", [told.append])
     devices.executor(0).close()
-    both = [devices._opened(0) for _ in range(2)]
+    devices.on_opening.append(told.append)
+    both = [devices.open(0) for _ in range(2)]
+    devices.on_opening.pop()
     assert told == both[:1]
     assert both[0] is both[1]
 
@@ -172,16 +172,17 @@ def test_threads_that_open_a_device_have_it_told_once(monkeypatch: pytest.Monkey
 def test_an_error_of_a_device_at_the_end_ends_the_profile(
     operands: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def lost(_: Any) -> None:
+    def lost(*_: Any) -> None:
         raise RuntimeError("the device is lost")
 
-    for method in ("_begin", "_collect"):
+    device = torch.hologram.executor(operands[0].device).device
+    for owner, asked in ((device, "timeline"), (type(device.timeline()), "times")):
         with monkeypatch.context() as patch:
-            patch.setattr(Profile, method, lost)
+            patch.setattr(owner, asked, lost)
             with pytest.raises(RuntimeError, match="lost"), profile():
                 step(*operands)
         assert not running
-        assert not torch.autograd.profiler._is_profiler_enabled
+        assert not torch.autograd.profiler._is_profiler_enabled  # noqa: SLF001  PyTorch says it nowhere else
         with profile() as profiled:
             step(*operands)
         assert kernels(events_of(profiled))
@@ -243,7 +244,7 @@ def test_a_snapshot_has_what_is_held(operands: Any) -> None:
     large = torch.ones(1 << 19, device=x.device)
 
     def held() -> int:
-        segments = torch.hologram.memory._snapshot(x.device)["segments"]
+        segments = torch.hologram.memory._snapshot(x.device)["segments"]  # noqa: SLF001  the name is PyTorch's, of torch.cuda.memory
         for segment in segments:
             sizes = {s: [b["size"] for b in segment["blocks"] if b["state"] == s] for s in STATES}
             assert segment["allocated_size"] == sum(sizes["active_allocated"])

@@ -110,7 +110,7 @@ def test_data_of_plain_tensors() -> None:
 
 
 def test_data_in_compiled_functions() -> None:
-    torch._dynamo.reset()
+    torch.compiler.reset()
     found = torch.compile(lambda x: x.data * 2, backend="hologram")(torch.ones(2, device="hologram"))
     assert found.tolist() == [2, 2]
 

@@ -107,7 +107,7 @@ def _code(engine: Engine, kind: Kind) -> Code:
 
 
 @functools.lru_cache(maxsize=64)
-def _tables(kind: Kind) -> tuple[np.ndarray, ...]:
+def roots(kind: Kind) -> tuple[np.ndarray, ...]:
     """What elements are turned by: in the passes of both transforms, and between these."""
     passes_of = [tables.pass_roots(r, kind.part) for r in (kind.first, kind.second)]
     return (*passes_of, tables.turns(kind) if kind.second else passes_of[1])
@@ -122,7 +122,7 @@ class FourierKernel(WrittenKernel):
         assert self.host is not None
         number = self.numbers(scalars)
         kind = self._kind(number)
-        code, known_roots = _code(self.host.engine(), kind), _tables(kind)
+        code, known_roots = _code(self.host.engine(), kind), roots(kind)
         steps, room_bytes, blocks = self._steps(kind, code, number)
         size = 2 * kind.part.itemsize
         known = {name: number[name] * size for name in transforms.STRIDES}

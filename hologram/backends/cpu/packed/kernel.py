@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import platform
 from collections.abc import Sequence
 from typing import Any
 
@@ -43,9 +42,7 @@ _SLICES = 2  # for each thread, so that one that is held up leaves some of its w
 
 def machine_of(engine: Engine) -> Machine:
     """What decides which instructions the code asks for by name."""
-    known = {"x86_64": "x86", "amd64": "x86", "arm64": "arm", "aarch64": "arm"}
-    architecture = known.get(platform.machine().lower(), "")
-    return Machine(architecture, engine.integer_bits, engine.adds_products)
+    return Machine(engine.architecture, engine.integer_bits, engine.adds_products)
 
 
 @functools.lru_cache(maxsize=64)

@@ -62,10 +62,11 @@ def loaded_library() -> Library | None:
     if spec is None or not spec.has_location:  # built into the interpreter
         return None
     library = ctypes.CDLL(spec.origin)
-    return next((found for name in _NAMES if (found := _described(library, name))), None)
+    return next((found for name in _NAMES if (found := described(library, name))), None)
 
 
-def _described(library: Any, name: str) -> Library | None:
+def described(library: Any, name: str) -> Library | None:
+    """What an OpenBLAS says of itself, whose functions have such names; None for another library."""
     try:
         config, parallel, core = (
             library[name.format(f"openblas_get_{x}")] for x in ("config", "parallel", "corename")

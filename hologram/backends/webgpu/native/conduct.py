@@ -167,7 +167,7 @@ def found(adapter: Adapter, pipelines: Pipelines, transfers: Transfers, subgroup
     return store.shared().kept(KIND, key, make, use)
 
 
-def _samples() -> np.ndarray:
+def samples() -> np.ndarray:
     """Pairs of numbers whose quotients are of every size that is promised."""
     random = np.random.default_rng(0)
     mantissas = random.uniform(1, 2, (SAMPLES, 2)) * random.choice((-1, 1), (SAMPLES, 2))
@@ -180,7 +180,7 @@ def _asked(pipelines: Pipelines, transfers: Transfers) -> np.ndarray:
     for row, question in zip(given, QUESTIONS, strict=True):
         row[: len(question.given)] = question.given
     words = np.concatenate(
-        [given.reshape(-1).view(np.uint32), [np.uint32(TURNS)], _samples().reshape(-1).view(np.uint32)]
+        [given.reshape(-1).view(np.uint32), [np.uint32(TURNS)], samples().reshape(-1).view(np.uint32)]
     ).astype(np.uint32)
     answers = np.zeros(_ANSWERS + GROUPS * THREADS, np.uint32)
     pipeline = pipelines.compile("conduct", TEXT, "main", Signature((False, True), 0, uniform=False))
@@ -205,7 +205,7 @@ def shortfalls(answers: np.ndarray) -> list[str]:
     words |= ALWAYS
     if answers[len(QUESTIONS)] != TURNS:
         words.add("loops")
-    x, y = _samples().T
+    x, y = samples().T
     quotients, roots = answers[_ANSWERS:].view(np.float32).reshape(-1, 2).T
     if (quotients != x / y).any() or (roots != np.sqrt(np.abs(x))).any():
         words.add("rounding")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-_VALUES = (
+VALUES = (
     "char *",
     "int *",
     "WGPUAdapterInfo *",
@@ -32,7 +32,7 @@ _VALUES = (
     "WGPUStringView *",
     "uintptr_t",
 )
-_ARRAYS = (
+ARRAYS = (
     "char[]",
     "WGPUAdapter[]",
     "WGPUBindGroupEntry[]",
@@ -42,7 +42,7 @@ _ARRAYS = (
     "WGPUFeatureName[]",
     "uint32_t[]",
 )
-_FUNCTIONS = (
+FUNCTIONS = (
     "void(WGPUDevice const *, WGPUErrorType, WGPUStringView, void *, void *)",
     "void(WGPUDevice const *, WGPUDeviceLostReason, WGPUStringView, void *, void *)",
     "void(WGPUMapAsyncStatus, WGPUStringView, void *, void *)",
@@ -56,23 +56,23 @@ class Declared:
     def __init__(self, ffi: Any) -> None:
         self._ffi = ffi
         # A parameter of array or function type would decay to a pointer to its element, or to itself.
-        arrays = [text.replace("[", "(*)[") for text in _ARRAYS]
-        functions = [text.replace("(", "(*)(", 1) for text in _FUNCTIONS]
-        together = ffi.typeof(f"void(*)({', '.join([*_VALUES, *arrays, *functions])})").args
-        values, rest = together[: len(_VALUES)], together[len(_VALUES) :]
-        self._types: dict[str, Any] = dict(zip(_VALUES, values, strict=True))
-        self._types |= {text: type_.item for text, type_ in zip(_ARRAYS, rest[: len(_ARRAYS)], strict=True)}
-        self._types |= dict(zip(_FUNCTIONS, rest[len(_ARRAYS) :], strict=True))
+        arrays = [text.replace("[", "(*)[") for text in ARRAYS]
+        functions = [text.replace("(", "(*)(", 1) for text in FUNCTIONS]
+        together = ffi.typeof(f"void(*)({', '.join([*VALUES, *arrays, *functions])})").args
+        values, rest = together[: len(VALUES)], together[len(VALUES) :]
+        self.types: dict[str, Any] = dict(zip(VALUES, values, strict=True))
+        self.types |= {text: type_.item for text, type_ in zip(ARRAYS, rest[: len(ARRAYS)], strict=True)}
+        self.types |= dict(zip(FUNCTIONS, rest[len(ARRAYS) :], strict=True))
 
     def new(self, text: str, *initial: Any) -> Any:
-        return self._ffi.new(self._types.get(text, text), *initial)
+        return self._ffi.new(self.types.get(text, text), *initial)
 
     def cast(self, text: str, value: Any) -> Any:
-        return self._ffi.cast(self._types.get(text, text), value)
+        return self._ffi.cast(self.types.get(text, text), value)
 
     def callback(self, text: str, onerror: Any) -> Any:
         """A decorator, as cffi's; `onerror` is told what the function raises."""
-        return self._ffi.callback(self._types.get(text, text), onerror=onerror)
+        return self._ffi.callback(self.types.get(text, text), onerror=onerror)
 
     def __getattr__(self, name: str) -> Any:
         """All else as it is; looked up once, since launches use it."""

@@ -221,7 +221,7 @@ def test_what_is_summed_is_stored_in_the_same_sweep(shape: tuple[int, int], in_p
     spans = [(m.address, m.nbytes) for m in memories]
     kernel = cpu.compile(program)
     assert isinstance(kernel, ProgramKernel)
-    assert kernel._scheduled(spans, (), shape).variant.early is not in_place
+    assert kernel.scheduled(spans, (), shape).variant.early is not in_place
     kernel.bind(bound, (), shape)()
     found = second.bytes[: a.nbytes].view(np.float32)
     np.testing.assert_array_equal(found, (a.T if rows > 9 else a).reshape(-1) * 2)

@@ -204,7 +204,7 @@ def test_a_blas_with_integers_of_32_bits_compiles() -> None:
 
 
 def test_another_blas_is_not_taken_for_openblas() -> None:
-    assert blas._described(library().owner, "nobodys_{}") is None
+    assert blas.described(library().owner, "nobodys_{}") is None
 
 
 @pytest.mark.parametrize("batch", [1, 2, 3, 5, 17, 500])

@@ -112,12 +112,12 @@ class Driver(MemoryCalls, KernelCalls, TensorMaps):
         return OK
 
     def cuCtxPopCurrent(self) -> Any:
-        context = self._context("cuCtxPopCurrent")
+        context = self.current_context("cuCtxPopCurrent")
         self.current.stack = self.current.stack[:-1]
         return S.CUDA_SUCCESS, context.handle
 
     def cuCtxSynchronize(self) -> Any:
-        context = self._context("cuCtxSynchronize")
+        context = self.current_context("cuCtxSynchronize")
         for thing in tuple(self.handles.values()):
             if isinstance(thing, Stream) and thing.context is context:
                 self._drain(thing)
@@ -126,24 +126,24 @@ class Driver(MemoryCalls, KernelCalls, TensorMaps):
     # Streams and events.
 
     def cuStreamCreate(self, flags: Any) -> Any:
-        return S.CUDA_SUCCESS, self._new(Stream(self._context("cuStreamCreate")))
+        return S.CUDA_SUCCESS, self._new(Stream(self.current_context("cuStreamCreate")))
 
     def cuStreamSynchronize(self, handle: Any) -> Any:
-        stream = self._stream(handle, "cuStreamSynchronize")
+        stream = self.stream_of(handle, "cuStreamSynchronize")
         self._drain(stream)
         return self._status(stream.context)
 
     def cuStreamDestroy(self, handle: Any) -> Any:
-        self._drain(self._stream(handle, "cuStreamDestroy"))
+        self._drain(self.stream_of(handle, "cuStreamDestroy"))
         self._pop(handle, Stream, "cuStreamDestroy")
         return OK
 
     def cuStreamGetCtx(self, handle: Any) -> Any:
-        return S.CUDA_SUCCESS, self._stream(handle, "cuStreamGetCtx", current=False).context.handle
+        return S.CUDA_SUCCESS, self.stream_of(handle, "cuStreamGetCtx", current=False).context.handle
 
     def cuStreamWaitEvent(self, handle: Any, event: Any, flags: int) -> Any:
         who = "cuStreamWaitEvent"
-        waiting, passed = self._stream(handle, who), self._get(event, Event, who)
+        waiting, passed = self.stream_of(handle, who), self._get(event, Event, who)
         if passed.stream is not None and passed.stream is not waiting:
             first, place = passed.stream, passed.place
             waiting.add(lambda: first.drain(place))
@@ -151,11 +151,11 @@ class Driver(MemoryCalls, KernelCalls, TensorMaps):
 
     def cuEventCreate(self, flags: Any) -> Any:
         timing = not int(flags) & int(real.CUevent_flags.CU_EVENT_DISABLE_TIMING)
-        return S.CUDA_SUCCESS, self._new(Event(self._context("cuEventCreate"), timing))
+        return S.CUDA_SUCCESS, self._new(Event(self.current_context("cuEventCreate"), timing))
 
     def cuEventRecord(self, handle: Any, stream: Any) -> Any:
         who = "cuEventRecord"
-        event, into = self._get(handle, Event, who), self._stream(stream, who)
+        event, into = self._get(handle, Event, who), self.stream_of(stream, who)
         if event.context is not into.context:
             raise Misuse(f"{who}: event and stream are of different contexts")
         with self.lock:

@@ -65,7 +65,7 @@ class KernelCalls(Machine):
             raise Misuse("cuLaunchKernel: with extra options, which no kernel here asks for")
         with self.lock:
             self.calls += 1
-            into = self._stream(stream, "cuLaunchKernel", current=False)
+            into = self.stream_of(stream, "cuLaunchKernel", current=False)
             launch = self._launch(function, sizes[:3], sizes[3:], shared, parameters)
             into.add(lambda: self._run(launch, into.context), launch.library)
             return self._status(into.context)
@@ -138,7 +138,7 @@ class KernelCalls(Machine):
         return S.CUDA_SUCCESS, number
 
     def cuGraphInstantiate(self, graph: Any, flags: int) -> Any:
-        context = self._context("cuGraphInstantiate")
+        context = self.current_context("cuGraphInstantiate")
         launches = self._get(graph, Graph, "cuGraphInstantiate").ordered()
         return S.CUDA_SUCCESS, self._new(Executable(context, launches))
 
@@ -148,7 +148,7 @@ class KernelCalls(Machine):
 
     def cuGraphLaunch(self, executable: Any, stream: Any) -> Any:
         with self.lock:
-            into = self._stream(stream, "cuGraphLaunch", current=False)
+            into = self.stream_of(stream, "cuGraphLaunch", current=False)
             found: Executable = self._get(executable, Executable, "cuGraphLaunch")
             if found.context is not into.context:
                 raise Misuse("cuGraphLaunch: the graph is of another context than the stream")

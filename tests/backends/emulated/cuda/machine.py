@@ -76,19 +76,19 @@ class Machine:
         self._get(handle, kind, who)
         return self.handles.pop(int(handle))
 
-    def _context(self, who: str) -> Context:
+    def current_context(self, who: str) -> Context:
         """The calling thread's."""
         if not getattr(self.current, "stack", None):
             raise Misuse(f"{who}: the thread has no current context")
         return self.current.stack[-1]
 
-    def _stream(self, handle: Any, who: str, current: bool = True) -> Stream:
+    def stream_of(self, handle: Any, who: str, current: bool = True) -> Stream:
         """A stream, of the current context where that counts; 1 and 2 are default streams of that one."""
         if int(handle) in (1, 2):
-            context = self._context(who)
+            context = self.current_context(who)
             return context.defaults.setdefault(int(handle), Stream(context))
         stream = self._get(handle, Stream, who)
-        if current and self._context(who) is not stream.context:
+        if current and self.current_context(who) is not stream.context:
             raise Misuse(f"{who}: the stream is of another context than the current one")
         return stream
 

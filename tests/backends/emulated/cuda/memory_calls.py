@@ -30,7 +30,7 @@ class MemoryCalls(Machine):
         device = real.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
         if properties.allocType != pinned or properties.location.type != device:
             raise Misuse("cuMemPoolCreate: a pool must be of pinned memory on a device")
-        context = self._context("cuMemPoolCreate")
+        context = self.current_context("cuMemPoolCreate")
         if properties.location.id != context.ordinal:
             raise Misuse("cuMemPoolCreate: the pool is on another device than the current one")
         return S.CUDA_SUCCESS, self._new(SimpleNamespace(context=context, reached_by=set()))
@@ -52,14 +52,14 @@ class MemoryCalls(Machine):
     def cuMemAllocFromPoolAsync(self, nbytes: int, pool: Any, stream: Any) -> Any:
         who = "cuMemAllocFromPoolAsync"
         self._get(pool, SimpleNamespace, who)
-        context = self._stream(stream, who).context
+        context = self.stream_of(stream, who).context
         if not nbytes:
             raise Misuse(f"{who}: of no bytes")
         made = self.cards[context.ordinal].allocate(nbytes, "memory")
         return (S.CUDA_ERROR_OUT_OF_MEMORY, 0) if made is None else (S.CUDA_SUCCESS, made.address)
 
     def cuMemFreeAsync(self, pointer: int, stream: Any) -> Any:
-        into = self._stream(stream, "cuMemFreeAsync")
+        into = self.stream_of(stream, "cuMemFreeAsync")
         memory = self.cards[into.context.ordinal]
         allocation = memory.at(int(pointer))
         if allocation is None or allocation.freed:
@@ -69,7 +69,7 @@ class MemoryCalls(Machine):
         return OK
 
     def cuMemHostAlloc(self, nbytes: int, flags: int) -> Any:
-        context = self._context("cuMemHostAlloc")
+        context = self.current_context("cuMemHostAlloc")
         made = self.pinned.allocate(nbytes, "pinned memory", context)
         return (S.CUDA_ERROR_OUT_OF_MEMORY, 0) if made is None else (S.CUDA_SUCCESS, made.address)
 
@@ -81,7 +81,7 @@ class MemoryCalls(Machine):
         self.pinned.free(allocation)
         return OK
 
-    def _range(self, memory: Memory, address: int, nbytes: int, who: str) -> Allocation:
+    def range_of(self, memory: Memory, address: int, nbytes: int, who: str) -> Allocation:
         """The allocation that a range lies in."""
         found = memory.around(address)
         if found is None or found.freed:
@@ -95,7 +95,7 @@ class MemoryCalls(Machine):
     def _copy(self, who: str, ends: Sequence[tuple[Memory, int]], nbytes: int, stream: Stream) -> Any:
         """Enqueues a copy to the first end from the second."""
         (target, to), (source, from_) = ends
-        watched = [self._range(memory, int(at), nbytes, who) for memory, at in ends]
+        watched = [self.range_of(memory, int(at), nbytes, who) for memory, at in ends]
         if target is source and abs(int(to) - int(from_)) < nbytes:
             raise Misuse(f"{who}: the ranges overlap")
 
@@ -109,12 +109,12 @@ class MemoryCalls(Machine):
         return OK
 
     def cuMemcpyHtoDAsync(self, target: int, source: int, nbytes: int, stream: Any) -> Any:
-        into = self._stream(stream, "cuMemcpyHtoDAsync")
+        into = self.stream_of(stream, "cuMemcpyHtoDAsync")
         ends = ((self.cards[into.context.ordinal], target), (self.pinned, source))
         return self._copy("cuMemcpyHtoDAsync", ends, nbytes, into)
 
     def cuMemcpyDtoHAsync(self, target: int, source: int, nbytes: int, stream: Any) -> Any:
-        into = self._stream(stream, "cuMemcpyDtoHAsync")
+        into = self.stream_of(stream, "cuMemcpyDtoHAsync")
         ends = ((self.pinned, target), (self.cards[into.context.ordinal], source))
         return self._copy("cuMemcpyDtoHAsync", ends, nbytes, into)
 
@@ -124,20 +124,20 @@ class MemoryCalls(Machine):
         who = "cuMemcpyPeerAsync"
         contexts = [self._get(c, Context, who) for c in (target_context, source_context)]
         ends = [(self.cards[c.ordinal], a) for c, a in zip(contexts, (target, source), strict=True)]
-        return self._copy(who, ends, nbytes, self._stream(stream, who))
+        return self._copy(who, ends, nbytes, self.stream_of(stream, who))
 
     def cuMemcpyDtoDAsync(self, target: int, source: int, nbytes: int, stream: Any) -> Any:
-        into = self._stream(stream, "cuMemcpyDtoDAsync")
+        into = self.stream_of(stream, "cuMemcpyDtoDAsync")
         card = self.cards[into.context.ordinal]
         return self._copy("cuMemcpyDtoDAsync", ((card, target), (card, source)), nbytes, into)
 
     def _set(self, who: str, address: int, item: bytes, pitch: int, count: int, stream: Any) -> Any:
         """Enqueues the writing of `count` items, `pitch` bytes apart."""
-        into = self._stream(stream, who)
+        into = self.stream_of(stream, who)
         if int(address) % len(item) or pitch % len(item):
             raise Misuse(f"{who}: items of {len(item)} bytes must lie at multiples of as many")
         span = pitch * (count - 1) + len(item)
-        allocation = self._range(self.cards[into.context.ordinal], int(address), span, who)
+        allocation = self.range_of(self.cards[into.context.ordinal], int(address), span, who)
         first = int(address) - allocation.address
 
         def run() -> None:

@@ -93,7 +93,7 @@ class CublasLt:
         return found
 
     def create(self) -> int:
-        return self._new(self.driver._context("cublasLtCreate"))
+        return self._new(self.driver.current_context("cublasLtCreate"))
 
     def destroy(self, light_handle: int) -> None:
         self._context(light_handle, "cublasLtDestroy")
@@ -101,7 +101,7 @@ class CublasLt:
 
     def _context(self, handle: int, who: str) -> Context:
         found = self.things.get(handle)
-        if not isinstance(found, Context) or self.driver._context(who) is not found:
+        if not isinstance(found, Context) or self.driver.current_context(who) is not found:
             raise Misuse(f"{who}: the handle is none, or of another context than the current one")
         return found
 
@@ -211,7 +211,7 @@ class CublasLt:
     ) -> None:  # fmt: skip
         who = "cublasLtMatmul"
         context = self._context(light_handle, who)
-        into = self.driver._stream(stream, who)
+        into = self.driver.stream_of(stream, who)
         checked = self._checked(compute_desc, (adesc, bdesc, cdesc, ddesc), who)
         chosen = self.algorithms.get(ctypes.c_uint64.from_address(algo).value)
         if chosen is None or chosen[0] != checked:
@@ -221,13 +221,13 @@ class CublasLt:
             raise Misuse(f"{who}: operands are aligned otherwise than the algorithm was told")
         card = self.driver.cards[context.ordinal]
         watched = [
-            self.driver._range(card, address, matrices.nbytes, who)
+            self.driver.range_of(card, address, matrices.nbytes, who)
             for address, matrices in zip((a, b, c, d), checked[3:], strict=True)
         ]
         if needed:
             if workspace_size_in_bytes < needed:
                 raise Misuse(f"{who}: the algorithm needs a workspace of {needed} bytes")
-            watched.append(self.driver._range(card, workspace, needed, who))
+            watched.append(self.driver.range_of(card, workspace, needed, who))
         factors = [ctypes.c_float.from_address(address).value for address in (alpha, beta)]
         if factors != [1.0, 0.0]:
             raise Misuse(f"{who}: factors {factors} are not emulated")

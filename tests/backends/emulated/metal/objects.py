@@ -44,21 +44,21 @@ class Pools(threading.local):
     depth = 0
 
 
-_pools = Pools()
+pools = Pools()
 
 
 @contextmanager
 def pool() -> Iterator[None]:
     """objc.autorelease_pool."""
-    _pools.depth += 1
+    pools.depth += 1
     try:
         yield
     finally:
-        _pools.depth -= 1
+        pools.depth -= 1
 
 
 def autoreleased(what: str) -> None:
-    require(_pools.depth > 0, f"{what} leaks: no autorelease pool is open in this thread")
+    require(pools.depth > 0, f"{what} leaks: no autorelease pool is open in this thread")
 
 
 class Plain:

@@ -21,7 +21,7 @@ LARGEST = np.finfo(np.float32).max
 def answered() -> np.ndarray:
     """What a driver says that keeps to IEEE 754 in all."""
     wanted = np.array([q.wanted for q in conduct.QUESTIONS], np.float32).view(np.uint32)
-    x, y = conduct._samples().T
+    x, y = conduct.samples().T
     results = np.stack([x / y, np.sqrt(np.abs(x))], 1).reshape(-1).view(np.uint32)
     return np.concatenate([wanted, [conduct.TURNS], results]).astype(np.uint32)
 

@@ -12,7 +12,7 @@ from hologram.backends.webgpu.native.library import library
 
 FOLDER = Path(declared.__file__).parents[1]
 USE = re.compile(r'ffi\.(?:new|cast|callback)\(\s*"([^"]+)"')
-TABLE = (*declared._VALUES, *declared._ARRAYS, *declared._FUNCTIONS)
+TABLE = (*declared.VALUES, *declared.ARRAYS, *declared.FUNCTIONS)
 
 # Counts what cffi parses from when the library is loaded until a kernel has run.
 PARSES = """
@@ -41,10 +41,10 @@ def test_each_is_the_type_that_cffi_knows_by_that_text(index: int) -> None:
     ffi = library().ffi
     import wgpu.backends.wgpu_native as wgpu_native
 
-    for text in (*declared._VALUES, *declared._ARRAYS):
-        assert ffi._types[text] is wgpu_native.ffi.typeof(text)
-    for text in declared._FUNCTIONS:
-        assert ffi._types[text] is wgpu_native.ffi.typeof(text.replace("(", "(*)(", 1))
+    for text in (*declared.VALUES, *declared.ARRAYS):
+        assert ffi.types[text] is wgpu_native.ffi.typeof(text)
+    for text in declared.FUNCTIONS:
+        assert ffi.types[text] is wgpu_native.ffi.typeof(text.replace("(", "(*)(", 1))
 
 
 def test_a_start_parses_once(index: int) -> None:

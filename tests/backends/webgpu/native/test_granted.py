@@ -87,7 +87,7 @@ def test_an_adapter_that_gives_nothing_says_why(offered, monkeypatch):
     def refuse(self, adapter, features, limits, callbacks):
         raise BackendUnavailable(f"refused with {len(features)} features and {len(limits)} limits")
 
-    monkeypatch.setattr(native.LogicalDevice, "_requested", refuse)
+    monkeypatch.setattr(native.LogicalDevice, "_requested", refuse)  # private: no driver here gives nothing
     with pytest.raises(BackendUnavailable, match="refused with 0 features and 0 limits"):
         webgpu.open_device(0)
 
