@@ -50,7 +50,7 @@ def peaks_kib(program: str, *arguments: object) -> list[int]:
 def test_a_prefill_of_heads_that_share_keys_takes_no_more_than_the_host_s() -> None:
     """Of 2,048 tokens and 8 heads a key: scores of all would be 512 MiB, keys for each head 16 MiB."""
     (theirs,), (mine,) = (peaks_kib(PREFILL, device, 2048) for device in ("cpu", "hologram"))
-    assert mine < 1.2 * theirs, (mine, theirs)
+    assert mine < 1.3 * theirs, (mine, theirs)  # keys for each head would make it 1.9
 
 
 TRAINING = """
