@@ -15,7 +15,6 @@ torch: Any = pytest.importorskip("torch")
 from hologram_torch.distributed import cards  # noqa: E402
 from tests.torch import two_parts, two_processes  # noqa: E402
 
-
 IMPORTED = ("hologram_torch", "pytest", "torch.distributed.fsdp", "torch.distributed.tensor.parallel")
 
 
