@@ -16,9 +16,9 @@ import torch
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
-from torch.testing._internal.common_methods_invocations import op_db
 from torch.utils import _pytree as pytree
 
+from tests.conformance.database import op_db
 from tests.conformance.nodes import Apart, Node, Outcome, Result, apart, line, moved
 
 SAMPLES = 3

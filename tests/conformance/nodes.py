@@ -12,8 +12,9 @@ from typing import Any
 from unittest import mock
 
 import torch
-from torch.testing._internal.common_methods_invocations import op_db
 from torch.utils import _pytree as pytree
+
+from tests.conformance.database import op_db
 
 DTYPES = (
     torch.float32,

@@ -22,9 +22,9 @@ import torch
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
-from torch.testing._internal.common_methods_invocations import op_db
 from torch.utils import _pytree as pytree
 
+from tests.conformance.database import op_db
 from tests.conformance.nodes import DTYPES, Apart, Node, apart, line, moved, samples
 
 SAMPLES = 2  # of each dtype that is refused, and for each output

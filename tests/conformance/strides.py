@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
-from torch.testing._internal.common_methods_invocations import op_db
 from torch.utils import _pytree as pytree
 
+from tests.conformance.database import op_db
 from tests.conformance.nodes import Apart, Node, apart, lies, line
 
 SAMPLES = 4

@@ -119,7 +119,7 @@ def test_the_gradient_s_kernels_are_for_the_device_that_plans_ask_about(executor
 def test_memory_of_a_training_step_is_linear_in_the_length() -> None:
     def peak(length: int) -> int:
         with hg.Executor("cpu") as ex:
-            q, k, v = (ex.tensor(np.zeros((2, length, 16), np.float32)) for _ in range(3))
+            q, k, v = (ex.tensor(np.zeros((1, length, 16), np.float32)) for _ in range(3))
             hg.grad(lambda *x: hg.sum(hg.scaled_dot_product_attention(*x, causal=True)), argnums=(0, 1, 2))(
                 q, k, v
             )
@@ -129,4 +129,4 @@ def test_memory_of_a_training_step_is_linear_in_the_length() -> None:
     assert peaks[2] - peaks[1] < 3 * (peaks[1] - peaks[0]), (
         peaks
     )  # four times, were a matrix of them all kept
-    assert peaks[2] < 8192 * 8192 * 4, peaks
+    assert peaks[2] < 8192 * 8192 * 2, peaks

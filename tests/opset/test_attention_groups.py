@@ -90,15 +90,15 @@ def test_numbers_of_other_heads_are_refused(name: str, heads: int, executor: hg.
 
 @pytest.mark.parametrize("dtype", ["f32", "f16", "bf16"])
 def test_memory_of_a_training_step_is_linear_in_the_length(dtype: str) -> None:
-    """Of 8 heads that share 2 keys: scores of all would be 32, 128 and 512 MiB in f32."""
+    """Of 4 heads that share 2 keys: scores of all would be 16, 64 and 256 MiB in f32."""
 
     def peak(length: int) -> int:
         with hg.Executor("cpu") as ex:
-            q, k, v = (ex.zeros((heads, length, 32), dtype) for heads in (8, 2, 2))
+            q, k, v = (ex.zeros((heads, length, 32), dtype) for heads in (4, 2, 2))
             attend = lambda *x: hg.scaled_dot_product_attention(*x, causal=True, enable_gqa=True)  # noqa: E731
             hg.grad(lambda *x: hg.sum(attend(*x)), argnums=(0, 1, 2))(q, k, v)
             return ex.memory_stats()["peak"]
 
     peaks = [peak(length) for length in (1024, 2048, 4096)]
-    assert peaks[2] < 64 << 20, peaks
+    assert peaks[2] < 32 << 20, peaks
     assert peaks[2] - peaks[1] < 3 * max(peaks[1] - peaks[0], 1 << 20), peaks

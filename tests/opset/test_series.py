@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from inspect import signature
 from typing import Any
 
@@ -21,7 +22,7 @@ pytestmark = pytest.mark.sampled(3)
 
 mp = pytest.importorskip("mpmath")
 
-from tests.series import fits, sides  # noqa: E402  (it needs mpmath)
+from tests.series import Sides, fits, sides  # noqa: E402  (it needs mpmath)
 
 ROOT = mp.sqrt(2)
 FUNCTIONS: dict[str, Callable[[Any], Any]] = {
@@ -92,9 +93,15 @@ WAYS = {
 }
 
 
+@cache
+def around_of(name: str, at: float) -> Sides:
+    """The derivatives of a function on both sides of a number; every backend asks for the same."""
+    return sides(lambda t: FUNCTIONS[name](mp.mpf(at) + t))
+
+
 def check(operation: Any, name: str, x: np.ndarray, executor: hg.Executor, dtype: DType) -> None:
     """Every way, and the last derivative compiled as a whole, against both sides of the function."""
-    around = [sides(lambda t, c=c: FUNCTIONS[name](c + t)) for c in map(mp.mpf, x.tolist())]
+    around = [around_of(name, c) for c in x.tolist()]
     given = executor.tensor(x)
     # Signs of infinities count where the function ends, not at its poles; -0.0 may be of the other side.
     signed = np.isfinite(operation(given).to_numpy()) & ~((x == 0) & np.signbit(x))

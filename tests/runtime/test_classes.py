@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -23,6 +24,8 @@ OTHERS = 4  # members of each class
 MOST_STEPS = (
     1000  # of a plan that is traced or compared: 25,000, of as many products, take a minute and show no more
 )
+# Of queries, keys and values with batches of heads: of more, attention plans up to 89,000 steps, in 39 s.
+MOST_NUMBERS = 10_000_000
 SIZES: tuple[int, ...] = (
     2,
     3,
@@ -81,6 +84,12 @@ def members(inputs: Sequence[Any], draw: random.Random) -> Iterator[list[Any]]:
         yield like(inputs, sizes, k % 2 == 1)
 
 
+def long(inputs: Sequence[Any]) -> bool:
+    """Whether a plan would be too long to be compared."""
+    batches = [x.shape for x in inputs if isinstance(x, Layout) and x.ndim > 3]
+    return len(batches) > 2 and max(map(math.prod, batches)) > MOST_NUMBERS
+
+
 def samples(operation: Operation) -> list[tuple[Sample, list[Any]]]:
     dtype = next((d for d in operation.dtypes if d.name == "f32"), next(iter(operation.dtypes)))
     found = []
@@ -105,8 +114,8 @@ def test_a_template_plans_as_the_operation_does(name: str, executor: hg.Executor
     templates = Templates(executor.kind)
     for sample, inputs in samples(operation):
         attributes = {**operation.attributes, **sample.attributes}
-        others = list(members(inputs, draw))
-        for base in (inputs, others[-1]):
+        others = [other for other in members(inputs, draw) if not long(other)]
+        for base in (inputs, *others[-1:]):
             check(executor, operation, attributes, templates, base, [inputs, *others])
 
 

@@ -11,7 +11,6 @@ import torch
 from safetensors.torch import load_file
 
 import hologram_torch  # noqa: F401
-from tests.torch.test_models import transformers
 
 
 def memory(field: str) -> int:
@@ -22,7 +21,7 @@ def memory(field: str) -> int:
 
 def loaded(folder: Path, way: str, dtype: str) -> dict[str, Any]:
     if way == "from_pretrained":
-        return dict(Model.from_pretrained(folder, device_map="hologram", dtype=dtype).state_dict())
+        return dict(MODELS.from_pretrained(folder, device_map="hologram", dtype=dtype).state_dict())
     found: dict[str, Any] = {}
     for shard in sorted(folder.glob("*.safetensors")):
         found |= load_file(shard, device=torch.accelerator.current_device_index())
@@ -30,7 +29,10 @@ def loaded(folder: Path, way: str, dtype: str) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    Model = transformers().LlamaForCausalLM
+    if sys.argv[2] == "from_pretrained":
+        from tests.torch.test_models import transformers  # takes longer to import than all else here
+
+        MODELS = transformers().LlamaForCausalLM
     (torch.zeros(1 << 20, device="hologram") + 1).sum().item()
     before = memory("VmRSS")
     weights = loaded(Path(sys.argv[1]), *sys.argv[2:])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,9 +15,18 @@ torch: Any = pytest.importorskip("torch")
 from hologram_torch.distributed import cards  # noqa: E402
 from tests.torch import two_parts, two_processes  # noqa: E402
 
+IMPORTED = ("hologram_torch", "pytest", "torch.distributed.fsdp", "torch.distributed.tensor.parallel")
+
+
+def in_two(work: Callable[[int, str], None], folder: Path) -> None:
+    """Runs a function in two processes. They are forked from one that has imported what takes long, and no more."""
+    method = "forkserver" if "forkserver" in torch.multiprocessing.get_all_start_methods() else "spawn"
+    torch.multiprocessing.get_context(method).set_forkserver_preload(list(IMPORTED))
+    torch.multiprocessing.start_processes(work, args=(str(folder),), nprocs=2, start_method=method)
+
 
 def test_two_processes_are_as_one(tmp_path: Path) -> None:
-    torch.multiprocessing.spawn(two_processes.work, args=(str(tmp_path),), nprocs=2)
+    in_two(two_processes.work, tmp_path)
     alone = two_processes.model()
     two_processes.train(alone, *two_processes.batch())
     for rank in range(2):
@@ -28,7 +38,7 @@ def test_two_processes_are_as_one(tmp_path: Path) -> None:
 
 
 def test_a_process_that_goes_is_named_by_the_collective(tmp_path: Path) -> None:
-    torch.multiprocessing.spawn(two_processes.deserted, args=(str(tmp_path),), nprocs=2)
+    in_two(two_processes.deserted, tmp_path)
     said = (tmp_path / "said").read_text().splitlines()
     where = " of rank 0 of 2: "
     told = [f"c10d::allreduce_{where}", "NaN", f"c10d::_allgather_base_{where}", f"c10d::recv_{where}"]
@@ -38,11 +48,11 @@ def test_a_process_that_goes_is_named_by_the_collective(tmp_path: Path) -> None:
 
 
 def test_layers_in_two_processes_are_as_one(tmp_path: Path) -> None:
-    torch.multiprocessing.spawn(two_parts.work, args=(str(tmp_path),), nprocs=2)
+    in_two(two_parts.work, tmp_path)
 
 
 def test_arrays_of_hologram_are_carried(tmp_path: Path) -> None:
-    torch.multiprocessing.spawn(two_processes.carried, args=(str(tmp_path),), nprocs=2)
+    in_two(two_processes.carried, tmp_path)
     said = r"all_reduce sum of f32 \(2,\) of rank 0 of 2: another process did not come within 0.5 s"
     assert re.fullmatch(said, (tmp_path / "said").read_text())
 
