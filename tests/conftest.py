@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import gc
 import os
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -19,8 +20,8 @@ from tests.harness.sampling import backend_of
 from tests.harness.store import store
 from tests.needs import Lacking
 
-# Everything else runs in CI: the machine installs what it needs (requirements/).
-ABSENT_IN_CI = ("cuda", "metal")
+# Everything else runs in CI: the machine installs what it needs (requirements/). wgpu asks for Python 3.11.
+ABSENT_IN_CI = ("cuda", "metal") if sys.version_info >= (3, 11) else ("cuda", "metal", "webgpu")
 # Tracing makes many small objects and few cycles: at Python's own 700 a tenth of the suite's time is collecting.
 OBJECTS = 50_000
 

@@ -131,7 +131,7 @@ def found(folder: Path, minutes: float, mutant: Mutant) -> str:
     (folder / mutant.path).write_text(mutant.before)
     if status == pytest.ExitCode.OK:
         return ""
-    if "::" in test and ran(folder, minutes, test)[0] != pytest.ExitCode.OK:
+    if "::" in test and ran(folder, minutes, "--whole", test)[0] != pytest.ExitCode.OK:
         raise SystemExit(f"{test} fails without any error planted")
     return test
 

@@ -76,12 +76,12 @@ class Strided:
         They are read and placed row by row ("C"), by columns ("F"), or ("A") by columns where they lie so. With `copy`
         always or never: ValueError where it would need one.
         """
-        if len(shape) == 1 and type(shape[0]) is not int:
-            shape = tuple(_one_by_one(shape))
+        # A call costs as much as half of the rest.
+        sizes: Sequence[Any] = shape if len(shape) != 1 or type(shape[0]) is int else _one_by_one(shape)
         if order != "C" or copy is not None:
-            return self._arranged(shape, order, copy)
-        view = self._through(_reshaped, *shape)
-        return self.contiguous().reshape(*shape) if view is None else view
+            return self._arranged(sizes, order, copy)
+        view = self._through(_reshaped, *sizes)
+        return self.contiguous().reshape(*sizes) if view is None else view
 
     def _arranged(self, shape: Sequence[int], order: str | None, copy: bool | None) -> Self:
         if self._by_columns(memory_order(order, "reshape")):
