@@ -13,7 +13,7 @@ from PIL import Image
 from typer.testing import CliRunner
 
 import hologram as hg
-from hologram.cli import doctor, tune
+from hologram.cli import display, doctor, tune
 from hologram.cli.commands import app
 from hologram.foundation import dtypes
 from hologram.foundation.conduct import CONDUCT
@@ -133,7 +133,7 @@ def test_doctor_says_what_a_drivers_shortfalls_mean(monkeypatch: pytest.MonkeyPa
         return doctor.Check(device.backend, device.name, shortfalls=tuple(CONDUCT))
 
     monkeypatch.setattr(doctor, "check", found)
-    monkeypatch.setenv("COLUMNS", "500")
+    monkeypatch.setattr(display.output, "width", 500)
     text = invoke("doctor")
     for word, conduct in CONDUCT.items():
         assert f"{word}: {conduct.otherwise}" in text
