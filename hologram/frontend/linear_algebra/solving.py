@@ -123,7 +123,7 @@ def inv(x: Any, /) -> Tensor:
 
 
 def det(x: Any, /) -> Tensor:
-    """The determinants. Of singular matrices of more than 3 rows there is a first derivative, and no second one."""
+    """The determinants. Of singular matrices of more than 3 rows the derivative is NaN."""
     return solving.det(square("det", x))
 
 

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from hologram.foundation.errors import GradientError
-from hologram.opset.arrange import tril, triu
 from hologram.opset.complex_numbers import complex_, conjugated, imag
-from hologram.opset.creation import arange, eye
 from hologram.opset.linear_algebra.factorisation import factored, square
 from hologram.opset.linear_algebra.lu_blocks import (
     determinant_steps,
@@ -20,12 +15,9 @@ from hologram.opset.linear_algebra.lu_blocks import (
 )
 from hologram.opset.linear_algebra.small import lu as small
 from hologram.opset.linear_algebra.small.matrix import MOST
-from hologram.opset.linear_algebra.triangular import adjoint, solve_triangular, solved_shape, summed_to
-from hologram.opset.logic import equal, logical_and, where
-from hologram.opset.math import abs_, maximum
+from hologram.opset.linear_algebra.triangular import adjoint, solved_shape, summed_to
 from hologram.opset.matmul import matmul
 from hologram.opset.movement import concat
-from hologram.opset.reduce import max_, prod, sum_
 
 
 def _lu_shapes(x):
@@ -33,39 +25,7 @@ def _lu_shapes(x):
     return {"factors": x, "pivots": (*batch, min(rows, columns)), "info": tuple(batch)}
 
 
-def _lu_gradient(cotangents, results, inputs):
-    """To the matrix, which must be square: the rows come back through the exchanges at the end."""
-    rows, columns = inputs[0].shape[-2:]
-    if rows != columns:
-        raise GradientError(
-            f"linalg.lu: factors of {rows} x {columns} matrices have no derivative, only of square ones"
-        )
-    factors, pivots, _ = results
-    towards = cotangents[0]
-    inner = tril(matmul(adjoint(_unit_lower(factors)), tril(towards, k=-1)), k=-1)
-    inner = inner + triu(matmul(triu(towards), adjoint(triu(factors))))
-    # inner U^-1 from the right, L^-1 from the left, both of them adjoint.
-    right = adjoint(solve_triangular(factors, adjoint(inner), upper=True))
-    return matmul(_exchanged(pivots, rows, factors).mT, _below_solved(factors, right))
-
-
-def _unit_lower(factors):
-    return tril(factors, k=-1) + eye(factors.executor, factors.shape[-1], dtype=factors.dtype)
-
-
-def _below_solved(factors, b):
-    """The x with L^H x = b."""
-    return solve_triangular(adjoint(factors), b, upper=True, unit=True)
-
-
-def _exchanged(pivots, rows, like):
-    """The matrix that exchanges rows as the pivots say, in a dtype."""
-    order = row_order(pivots, rows=rows)
-    places = arange(like.executor, rows, dtype=order.dtype)
-    return equal(order[..., None], places).astype(like.dtype)
-
-
-@factored("lu", shapes=_lu_shapes, blocks=lu_steps, small=small.lu, gradient={"x": _lu_gradient})
+@factored("lu", shapes=_lu_shapes, blocks=lu_steps, small=small.lu)
 def lu(x):
     """L, below a diagonal of ones, and U in one matrix, where rows were exchanged: row k with row pivots[k], in turn.
 
@@ -153,37 +113,16 @@ def _cofactors(x):
     return moved(1, 1) * moved(2, 2) - moved(1, 2) * moved(2, 1)
 
 
-def _by_factors(x):
-    """The cofactors, as the determinant times the inverse, transposed, of a matrix that is not singular.
-
-    That is x with pivots of no less than rounding makes of 0, so it is x to rounding. Determinant and inverse are of
-    the same factors: errors of a pivot cancel.
-    """
-    n = x.shape[-1]
-    factors, pivots, _ = lu(x)
-    largest = max_(abs_(x), axis=(-2, -1), keepdims=True)
-    part = x.dtype.part
-    least = maximum(largest * (n * np.finfo(part.numpy).eps), float(np.finfo(part.numpy).tiny))
-    diagonal = eye(x.executor, n, dtype="bool")
-    factors = where(logical_and(diagonal, abs_(factors) < least), least.astype(x.dtype), factors)
-    exchanges = _exchanged(pivots, n, x)
-    inverse = solve_triangular(factors, solve_triangular(factors, exchanges, unit=True), upper=True)
-    pivot = sum_(where(diagonal, factors, 0), axis=-1)
-    moved = arange(x.executor, n, dtype=pivots.dtype)
-    odd = sum_(equal(pivots, moved), axis=-1) + n
-    determinant = prod(pivot, axis=-1) * (1 - 2 * (odd % 2)).astype(x.dtype)
-    return determinant[..., None, None] * inverse.mT
-
-
-def _det_gradient(cotangent, x):
-    cofactors = _cofactors(x) if x.shape[-1] <= 3 else _by_factors(x)
-    return cotangent[..., None, None] * conjugated(cofactors)
+def _det_gradient(cotangent, result, x):
+    if x.shape[-1] <= 3:
+        return cotangent[..., None, None] * conjugated(_cofactors(x))
+    return (cotangent * conjugated(result))[..., None, None] * adjoint(inv(x)[0])
 
 
 @factored("det", shapes=_scalar_shapes("linalg.det", "determinant"), blocks=determinant_steps,
           small=small.determinant, sooner=MOST, gradient={"x": _det_gradient})  # fmt: skip
 def det(x):
-    """The determinant. Where it is 0 it has a first derivative, and of up to 3 rows further ones."""
+    """The determinant. The derivative divides by it for more than 3 rows: there is none where it is 0."""
 
 
 def _slogdet_gradient(cotangents, results, x):
