@@ -73,8 +73,8 @@ def host_array(tensor: torch.Tensor) -> Any:
     if tensor.ndim > MOST_AXES:
         raise RuntimeError(f"hologram: tensors of up to {MOST_AXES} axes are supported, got {tensor.ndim}")
     plain = tensor.detach().resolve_conj().resolve_neg()
-    dtype = DTYPES.get(tensor.dtype)
-    if dtype is not None and dtype.is_foreign:
+    dtype = dtype_of(tensor.dtype)
+    if dtype.is_foreign:
         return _seen(plain.view(TORCH_DTYPES[dtype.unsigned])).view(dtype.numpy)
     return _seen(plain)
 

@@ -125,9 +125,9 @@ def _of_heads(
     causal: bool,
     scale: Any,
 ) -> torch.Tensor:
-    """The operation on four axes, whose result and gradients lie as PyTorch's own devices lay them.
+    """The operation on four axes, whose result lies as PyTorch's CPU lays it.
 
-    Results lie like queries where PyTorch's CPU computes them in one operation, else row by row.
+    That is like queries where the CPU computes it in one operation, else row by row. Gradients lie like operands.
     """
     # No device of PyTorch's has one operation for these.
     if any(x.stride(-1) != 1 for x in (query, key, value)):

@@ -11,6 +11,7 @@ from hologram.frontend.tensor import Tensor
 from hologram_torch.kernels.fused import fused
 from hologram_torch.kernels.registry import implements
 from hologram_torch.kernels.results import as_images, write
+from hologram_torch.tensors.formats import is_channels_last
 
 
 def standardised(x: Tensor, axes: tuple[int, ...], eps: float) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -103,22 +104,46 @@ def group_norm_backward(
     wanted: Any,
 ) -> Any:
     """To the input, the weight and the bias, of which are wanted, by two sums for each channel."""
-    wide, shape = x.dtype.computed, (batch, groups, channels // groups)
-    mean, inverse = (v.astype(wide, copy=False).reshape(batch, groups, 1, 1) for v in (mean, inverse))
-    g, split = (v.astype(wide, copy=False).reshape(*shape, size) for v in (cotangent, x))
-    y = (split - mean) * inverse
-    along, sums = (hg.sum(v, axis=3, keepdims=True) for v in (g * y, g))
-    gain = None if weight is None else weight.astype(wide, copy=False).reshape(*shape[1:], 1)
+    wide, share, places = x.dtype.computed, channels // groups, x.shape[2:]
+    # Images in channels_last are read, and written, in the order in which they lie.
+    last = is_channels_last(x.shape, x.layout.strides)
+    ones = (1,) * len(places)
+    along_places = tuple(range(1, 1 + len(places)) if last else range(3, 3 + len(places)))
+    axis_of_share = x.ndim if last else 2
+
+    def split(v: Tensor) -> Tensor:
+        v = v.astype(wide, copy=False)
+        if last:
+            return v.permute(0, *range(2, x.ndim), 1).reshape(batch, *places, groups, share)
+        return v.reshape(batch, groups, share, *places)
+
+    def of_groups(v: Tensor) -> Tensor:
+        v = v.astype(wide, copy=False)
+        return v.reshape(batch, *ones, groups, 1) if last else v.reshape(batch, groups, 1, *ones)
+
+    mean, inverse = of_groups(mean), of_groups(inverse)
+    g = split(cotangent)
+    y = (split(x) - mean) * inverse
+    along, sums = (hg.sum(v, axis=along_places, keepdims=True) for v in (g * y, g))
+    gain = None
+    if weight is not None:
+        gain = weight.astype(wide, copy=False).reshape(groups, share, *(() if last else ones))
 
     def averaged(v: Tensor) -> Tensor:
-        return hg.sum(scaled(v, gain, None), axis=(2, 3), keepdims=True) * (1.0 / max(shape[2] * size, 1))
+        return hg.sum(scaled(v, gain, None), axis=axis_of_share, keepdims=True) * (1.0 / max(share * size, 1))
 
     def of_channels(v: Tensor) -> Tensor:
         return hg.sum(v.reshape(batch, channels), axis=0).astype(x.dtype, copy=False)
 
+    def joined(v: Tensor) -> Tensor:
+        v = v.astype(x.dtype, copy=False)
+        if last:
+            return v.reshape(batch, *places, channels).permute(0, x.ndim - 1, *range(1, x.ndim - 1))
+        return v.reshape(x.shape)
+
     slope = inverse * (scaled(g, gain, None) - averaged(sums) - y * averaged(along)) if wanted[0] else None
     return (
-        None if slope is None else slope.reshape(x.shape).astype(x.dtype, copy=False),
+        None if slope is None else joined(slope),
         of_channels(along) if wanted[1] else None,
         of_channels(sums) if wanted[2] else None,
     )
