@@ -22,8 +22,6 @@ from tests.needs import Lacking
 
 # Everything else runs in CI: the machine installs what it needs (requirements/). wgpu asks for Python 3.11.
 ABSENT_IN_CI = ("cuda", "metal") if sys.version_info >= (3, 11) else ("cuda", "metal", "webgpu")
-# Tracing makes many small objects and few cycles: at Python's own 700 a tenth of the suite's time is collecting.
-OBJECTS = 50_000
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -44,7 +42,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """What tests compile persists for their run only, and never meets the user's own kernels."""
     run.configure(config)
-    gc.set_threshold(OBJECTS)
     if set(emulated.NAMES) & set(config.getoption("--backend") or ()):
         emulated.install()
     # The workers of xdist share the directory of the process that starts them.

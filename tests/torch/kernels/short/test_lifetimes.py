@@ -179,4 +179,4 @@ def test_nothing_leaks(quick: Quick) -> None:
     calls(10_000 // 4)
     gc.collect()
     assert ([sys.getrefcount(x) for x in watched], torch.hologram.memory_stats()["count"]) == before
-    assert abs(len(gc.get_objects()) - objects) < 50
+    assert len(gc.get_objects()) - objects < 50  # what others left may go meanwhile
