@@ -122,6 +122,8 @@ def quick(kernel: Kernel | Plain, operands: int) -> Callable[..., Any]:
     """
     known = Known()
     recipes = known.recipes
+    entries: FIFOCache[Any, Any] = FIFOCache(MAX_RECIPES)  # for compiled code, by its own keys
+    retired: list[Any] = []  # entries of an executor that is closed, which compiled code may be reading
 
     def call(*args: Any, **kwargs: Any) -> Any:
         return run(args, kwargs)
@@ -162,6 +164,8 @@ def quick(kernel: Kernel | Plain, operands: int) -> Callable[..., Any]:
             return kernel(*args, **kwargs)
         if not sources and not recipe.engine.usable:  # another executor is opened where one was closed
             recipes.pop(key, None)
+            retired[:] = [*entries.values()]
+            entries.clear()
             return kernel(*args, **kwargs)
         if not told:
             floats = []
@@ -175,7 +179,6 @@ def quick(kernel: Kernel | Plain, operands: int) -> Callable[..., Any]:
 
     if not compiled:
         return call
-    entries: FIFOCache[Any, Any] = FIFOCache(MAX_RECIPES)  # for compiled code, by its own keys
 
     def learn(key: Any, exact: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Any:
         """Goes the short way here, and keeps its recipe, by the key with the floats where they are part of it."""

@@ -148,9 +148,10 @@ def test_overfilled_caches_lose_their_oldest(quick: Quick, monkeypatch: Any, lon
             same(add(a, a), x + x)
         for _ in range(KNOWN):
             same(add(a, n + 0.5), x + (n + 0.5))
-    assert caches
-    assert all(len(cache) <= 8 for cache in caches)  # classes are fewer
-    assert len([cache for cache in caches if len(cache) == 8]) == len(caches) - 1
+    used = [cache for cache in caches if cache]  # all but compiled code's, where there is none
+    assert len(used) == (3 if module.compiled else 2)
+    assert all(len(cache) <= 8 for cache in used)  # classes are fewer
+    assert len([cache for cache in used if len(cache) == 8]) == len(used) - 1
     long_ways.clear()
     add(a, a)
     assert not long_ways

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -61,6 +63,31 @@ def test_compiled_code_asks_python_nothing(monkeypatch: Any) -> None:
                 break
         assert not taken
         same(found, call(x, y))
+
+
+REOPENED = """
+import torch
+import hologram as hg
+import hologram_torch.computing
+from hologram_torch.kernels.short import quick
+
+asked, take = [], quick.take
+quick.take = lambda *given: (asked.append(given), take(*given))[1]
+for _ in range(4):
+    torch.ones(2, device="hologram")
+hg.default_executor().close()
+for _ in range(4):
+    assert torch.ones(2, device="hologram").tolist() == [1, 1]
+asked.clear()
+torch.ones(2, device="hologram")
+assert not asked, len(asked)
+"""
+
+
+def test_compiled_code_learns_anew_when_an_executor_was_closed() -> None:
+    if not entries.compiled:
+        pytest.skip("there is no compiled code here")
+    subprocess.run([sys.executable, "-c", REOPENED], check=True, timeout=120)
 
 
 def test_numbers_stay_what_they_are(quick: Quick) -> None:
